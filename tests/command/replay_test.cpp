@@ -4,6 +4,7 @@
 #include "allocator/base/bytes.hpp"
 #include "tests/command/command.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skipped.hpp"
 #include "tests/support/slow_build.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -172,7 +173,7 @@ TEST_CASE("a trace dealt over threads is the same requests in the same order") {
 
 // Dealt over eight threads llama_recompute goes on making a tenth of its first round's calls.
 TEST_CASE("recorded programs that are repeated come to need the device no more") {
-  if (kSlowBuild) return;
+  if (kSlowBuild) return skipped("a slow build");
   for (const char* threads : {"1", "8"}) {
     for (const char* trace : {"gpt2_varlen", "llama_generate", "llama_recompute", "maskrcnn",
                               "streams_prefetch", "unet_buckets"}) {

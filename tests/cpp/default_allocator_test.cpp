@@ -9,6 +9,7 @@
 #include "cistern/memory.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 namespace {
@@ -36,7 +37,7 @@ TEST_CASE("two calls are all that a program needs", "[cpp]") {
 }
 
 TEST_CASE("there is one allocator a device, whoever asks first", "[cpp][threads]") {
-  if (!severalDevices()) return;
+  if (!severalDevices()) return skipped("not on the simulated device");
   std::array<CachingAllocator*, 8> found{};
   std::vector<std::thread> threads;
   for (CachingAllocator*& one : found) threads.emplace_back([&one] { one = &allocator(3); });
@@ -47,7 +48,7 @@ TEST_CASE("there is one allocator a device, whoever asks first", "[cpp][threads]
 }
 
 TEST_CASE("a block is of the device that is current, and freed whatever is", "[cpp]") {
-  if (!severalDevices()) return;
+  if (!severalDevices()) return skipped("not on the simulated device");
   const int home = currentDevice();
   void* blocks[3] = {};
   for (const int device : {0, 1, 2}) {
@@ -66,7 +67,7 @@ TEST_CASE("a block is of the device that is current, and freed whatever is", "[c
 }
 
 TEST_CASE("a block of another device is freed though no guard ever chose that", "[cpp]") {
-  if (!severalDevices()) return;
+  if (!severalDevices()) return skipped("not on the simulated device");
   detail::another_device = false;  // as in a process that has had no guard
   void* const block = allocator(4).allocate(kMiB, Stream{});
   cistern::free(block);
@@ -74,7 +75,7 @@ TEST_CASE("a block of another device is freed though no guard ever chose that", 
 }
 
 TEST_CASE("a block is told of another stream, whichever device is current", "[cpp]") {
-  if (!severalDevices()) return;
+  if (!severalDevices()) return skipped("not on the simulated device");
   CachingAllocator& there = allocator(1);
   const Stream own = there.device().createStream().orThrow();
   const Stream other = there.device().createStream().orThrow();
@@ -113,7 +114,7 @@ TEST_CASE("a device that there is not is named, and can be asked for again", "[c
 }
 
 TEST_CASE("options come from the environment, and a bad one is named", "[cpp]") {
-  if (!severalDevices()) return;
+  if (!severalDevices()) return skipped("not on the simulated device");
   const int status = statusOfChild([] {
     setenv("CISTERN_CONF", "limit:64MiB", 1);
     if (allocator(5).limit() != 64 * kMiB) _exit(1);
@@ -146,7 +147,8 @@ TEST_CASE("the environment says which backend it is", "[cpp]") {
 }
 
 TEST_CASE("a static object may free when the process ends", "[cpp]") {
-  if (!severalDevices()) return;  // a context does not survive the fork
+  // A real device's context does not survive the fork.
+  if (!severalDevices()) return skipped("not on the simulated device");
   const int status = statusOfChild([] {
     struct Last {
       void* block = nullptr;

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "tests/device/contract_support.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 namespace {
@@ -159,7 +160,7 @@ CONTRACT_TEST("malloc and queryEvent break a capture unless the thread is relaxe
 CONTRACT_TEST("virtual memory calls are legal during a capture in every mode",
               "[contract][capture]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   for (const CaptureMode mode : kModes) {
     ScopedPages pages(device);
     ScopedStream stream(device);
@@ -243,7 +244,7 @@ CONTRACT_TEST("exchanging the capture mode returns the one before", "[contract][
 
 CONTRACT_TEST("a graph binds addresses, not the pages behind them", "[contract][capture]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   ScopedStream stream(device);
   const std::uint64_t unit = pages.granularity();

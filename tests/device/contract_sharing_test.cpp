@@ -4,6 +4,7 @@
 
 #include "tests/device/contract_support.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 namespace {
@@ -52,7 +53,7 @@ sim::SimConfig withFabric() {
 CONTRACT_TEST("an imported page is the memory that was exported", "[contract][vmm][sharing]",
               work) {
   Device& device = work.device();
-  if (!device.virtualMemory().exportable) return;
+  if (!device.virtualMemory().exportable) return skipped("no sharing on " + device.backend());
   ScopedPages pages(device);
   const std::uint64_t bytes = 4 * pages.granularity();
   const Address here = pages.reserve(bytes), there = pages.reserve(bytes);
@@ -68,7 +69,7 @@ CONTRACT_TEST("an imported page is the memory that was exported", "[contract][vm
 
 CONTRACT_TEST("exported memory lives as long as its descriptor", "[contract][vmm][sharing]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().exportable) return;
+  if (!device.virtualMemory().exportable) return skipped("no sharing on " + device.backend());
   ScopedPages pages(device);
   const std::uint64_t bytes = 2 * pages.granularity();
   const Address range = pages.reserve(bytes);
@@ -90,7 +91,7 @@ CONTRACT_TEST("exported memory lives as long as its descriptor", "[contract][vmm
 CONTRACT_TEST("what is no page is neither exported nor imported", "[contract][vmm][sharing]",
               work) {
   Device& device = work.device();
-  if (!device.virtualMemory().exportable) return;
+  if (!device.virtualMemory().exportable) return skipped("no sharing on " + device.backend());
   const ScopedDescriptor file(open("/dev/null", O_RDWR | O_CLOEXEC));
   CHECK_FALSE(device.importPage(file).ok());
   CHECK_FALSE(device.importPage(-1).ok());
@@ -121,7 +122,9 @@ static void checkFabric(DeviceWork& work) {
 
 CONTRACT_TEST("a page has a name on the fabric, or the device says that there is none",
               "[contract][vmm][sharing]", work) {
-  if (work.device().virtualMemory().supported) checkFabric(work);
+  Device& device = work.device();
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
+  checkFabric(work);
 }
 
 TEST_CASE("a simulated device with a fabric names its pages", "[sharing][sim]") {

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "tests/device/contract_support.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 
@@ -14,7 +15,7 @@ CONTRACT_TEST("the capability names a granularity, or there is no virtual memory
 
 CONTRACT_TEST("a page can be used where it is mapped", "[contract][vmm]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   const std::uint64_t bytes = 16 * pages.granularity();
   const Address range = pages.reserve(2 * bytes);
@@ -27,7 +28,7 @@ CONTRACT_TEST("a page can be used where it is mapped", "[contract][vmm]", work) 
 
 CONTRACT_TEST("a page is atomic: mapping part of it is refused", "[contract][vmm]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   const std::uint64_t unit = pages.granularity();
   const Address range = pages.reserve(4 * unit);
@@ -38,7 +39,7 @@ CONTRACT_TEST("a page is atomic: mapping part of it is refused", "[contract][vmm
 
 CONTRACT_TEST("a page is atomic: unmapping part of it is refused", "[contract][vmm]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   const std::uint64_t unit = pages.granularity();
   const Address range = pages.reserve(2 * unit);
@@ -52,7 +53,7 @@ CONTRACT_TEST("a page is atomic: unmapping part of it is refused", "[contract][v
 CONTRACT_TEST("nothing is mapped over a mapping, or outside a reservation", "[contract][vmm]",
               work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   const std::uint64_t unit = pages.granularity();
   const Address range = pages.reserve(2 * unit);
@@ -66,7 +67,7 @@ CONTRACT_TEST("nothing is mapped over a mapping, or outside a reservation", "[co
 CONTRACT_TEST("one page at two addresses is the same memory, in stream order", "[contract][vmm]",
               work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   ScopedStream stream(device);
   const std::uint64_t bytes = 4 * pages.granularity();
@@ -86,7 +87,7 @@ CONTRACT_TEST("one page at two addresses is the same memory, in stream order", "
 CONTRACT_TEST("one call gives access to several pages, one call unmaps them", "[contract][vmm]",
               work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   const std::uint64_t unit = pages.granularity();
   const Address range = pages.reserve(6 * unit);
@@ -106,7 +107,7 @@ CONTRACT_TEST("one call gives access to several pages, one call unmaps them", "[
 
 CONTRACT_TEST("a page keeps its contents when it moves", "[contract][vmm]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   const std::uint64_t unit = pages.granularity();
   const Address range = pages.reserve(2 * unit);
@@ -122,7 +123,7 @@ CONTRACT_TEST("a page keeps its contents when it moves", "[contract][vmm]", work
 
 CONTRACT_TEST("a released page lives until its last mapping goes", "[contract][vmm]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   const std::uint64_t bytes = roundUp(64 * kMiB, pages.granularity());
   const Address range = pages.reserve(bytes);
@@ -139,7 +140,7 @@ CONTRACT_TEST("a released page lives until its last mapping goes", "[contract][v
 
 CONTRACT_TEST("a page larger than the device, or of no size, is refused", "[contract][vmm]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   const std::uint64_t unit = device.virtualMemory().granularity;
   const std::uint64_t total = device.memoryInfo().orThrow().total_bytes;
   const auto too_large = device.createPage(roundUp(total, unit) + unit);
@@ -151,7 +152,7 @@ CONTRACT_TEST("a page larger than the device, or of no size, is refused", "[cont
 
 CONTRACT_TEST("mapping and unmapping wait for no work", "[contract][vmm]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   ScopedPages pages(device);
   ScopedStream stream(device);
   const std::uint64_t unit = pages.granularity();
@@ -167,7 +168,7 @@ CONTRACT_TEST("mapping and unmapping wait for no work", "[contract][vmm]", work)
 
 CONTRACT_TEST("a reservation can be given back and taken again", "[contract][vmm]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   const std::uint64_t bytes = 64 * device.virtualMemory().granularity;
   const Address first = device.reserve(bytes).orThrow();
   device.freeReservation(first, bytes).orThrow();
@@ -177,7 +178,7 @@ CONTRACT_TEST("a reservation can be given back and taken again", "[contract][vmm
 
 CONTRACT_TEST("addresses cost no memory", "[contract][vmm]", work) {
   Device& device = work.device();
-  if (!device.virtualMemory().supported) return;
+  if (!device.virtualMemory().supported) return skipped("no pages on " + device.backend());
   const MemoryInfo info = device.memoryInfo().orThrow();
   const std::uint64_t bytes = roundUp(4 * info.total_bytes, device.virtualMemory().granularity);
   const Address range = device.reserve(bytes).orThrow();

@@ -26,7 +26,10 @@ void mapOnce(Device& device, std::size_t bytes) {
 
 TEST_CASE("virtual memory works on a thread that never used the device", "[gpu]") {
   for (const auto& device : presentDevices()) {
-    if (!device->virtualMemory().supported) continue;
+    if (!device->virtualMemory().supported) {
+      skipped("no virtual memory on " + device->backend());
+      continue;
+    }
     std::string failed;
     std::thread([&] {
       try {
@@ -58,7 +61,10 @@ TEST_CASE("no event is an invalid handle", "[gpu]") {
 
 TEST_CASE("the driver's pool keeps what is freed until it is reset", "[gpu]") {
   for (const auto& device : presentDevices()) {
-    if (!device->driverPoolSupported()) continue;
+    if (!device->driverPoolSupported()) {
+      skipped("no driver's pool on " + device->backend());
+      continue;
+    }
     const Stream stream = device->createStream().orThrow();
     const Address address = device->mallocAsync(64 * kMiB, stream).orThrow();
     device->freeAsync(address, stream).orThrow();

@@ -1,5 +1,5 @@
 // Both vendor backends as a table, so that one test body serves them. Tests that need a device are
-// tagged [gpu] and go over presentDevices(), which is empty on a machine without one.
+// tagged [gpu] and go over presentDevices(), which skips them on a machine without one.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "allocator/device/vendor/vendor.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 
@@ -24,12 +25,13 @@ inline std::array<Vendor, 2> vendors() {
           Vendor{"hip", hip::compiledIn, hip::deviceCount, hip::open}};
 }
 
-/// Device 0 of each vendor that has one here.
+/// Device 0 of each vendor that has one here. Without any, the case is skipped.
 inline std::vector<std::unique_ptr<Device>> presentDevices() {
   std::vector<std::unique_ptr<Device>> present;
   for (const Vendor& vendor : vendors()) {
     if (vendor.device_count()) present.push_back(vendor.open(0).orThrow());
   }
+  if (present.empty()) skipped("no GPU");
   return present;
 }
 

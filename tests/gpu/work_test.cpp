@@ -1,6 +1,7 @@
 // The test work itself, on real devices: the other suites believe what it reports.
 #include "allocator/base/bytes.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skipped.hpp"
 #include "tests/support/vendor_work.hpp"
 
 using namespace cistern;
@@ -12,6 +13,7 @@ std::vector<std::unique_ptr<DeviceWork>> vendorWork() {
   std::vector<std::unique_ptr<DeviceWork>> present;
   if (auto cuda = cudaWork()) present.push_back(std::move(cuda));
   if (auto hip = hipWork()) present.push_back(std::move(hip));
+  if (present.empty()) skipped("no GPU");
   return present;
 }
 

@@ -17,6 +17,7 @@
 #include "interop/sharing/peer.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 namespace {
@@ -141,7 +142,7 @@ TEST_CASE("an answer that makes no sense is refused, and its descriptors are clo
 #if !defined(CISTERN_THREAD_SANITIZER)  // it takes no new thread in a child
 
 TEST_CASE("another user's process that answers for one that has ended is refused", "[sharing]") {
-  if (geteuid() != 0) return;  // only root becomes another user
+  if (geteuid() != 0) return skipped("only root becomes another user");
   const std::string name = "cistern-squatted-" + std::to_string(getpid());
   int ready[2];
   REQUIRE(pipe(ready) == 0);
@@ -168,7 +169,7 @@ TEST_CASE("another user's process that answers for one that has ended is refused
 }
 
 TEST_CASE("a flood of another user's connections costs no thread and no descriptor", "[sharing]") {
-  if (geteuid() != 0) return;
+  if (geteuid() != 0) return skipped("only root becomes another user");
   const std::string name = sharing::answerOthers([](std::uint64_t, std::size_t, std::size_t most) {
     PassedBlock block(0, 1, 1);
     if (most > 0) (void)block.addCopy({0, kPage, 1});
@@ -212,7 +213,7 @@ TEST_CASE("a flood of another user's connections costs no thread and no descript
 }
 
 TEST_CASE("a process of the overflow user shares nothing", "[sharing]") {
-  if (geteuid() != 0) return;
+  if (geteuid() != 0) return skipped("only root becomes another user");
   CHECK(statusOfChild([] {
           if (setuid(65534) != 0) _exit(1);
           if (sharing::userIsKnown()) _exit(2);

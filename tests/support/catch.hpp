@@ -11,6 +11,9 @@
 
 namespace Catch {
 using Approx = Detail::Approx;
+#if defined(CATCH_CONFIG_EXTERNAL_INTERFACES)
+using EventListenerBase = TestEventListenerBase;
+#endif
 namespace Matchers {
 inline auto ContainsSubstring(const std::string& text) { return Contains(text); }  // NOLINT
 }  // namespace Matchers

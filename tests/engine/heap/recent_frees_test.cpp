@@ -3,6 +3,7 @@
 #include "allocator/engine/heap/free_log.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/host_memory/host_memory.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 namespace {
@@ -46,7 +47,7 @@ TEST_CASE("neighbours that were freed in one epoch are one piece, whichever came
 
 TEST_CASE("pieces of other epochs, other segments or other places are told apart",
           "[engine][part]") {
-  if (kTightBounds) return;  // fewer pieces are remembered
+  if (kTightBounds) return skipped("bounds are tight");  // fewer pieces are remembered
   RecentRig rig;
   rig.note(10, 20, 5);
   rig.note(20, 30, 6);
@@ -81,7 +82,8 @@ TEST_CASE("an epoch that is to be forgotten takes all pieces with it", "[engine]
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 
 TEST_CASE("a free that there is no host memory to remember is forgotten", "[engine][part]") {
-  if (kTightBounds) return;  // pieces are forgotten before the host is short of memory
+  // With tight ones pieces are forgotten before the host is short of memory.
+  if (kTightBounds) return skipped("bounds are tight");
   RecentRig rig;
   {
     const AtHostAllocations none([] { throw std::bad_alloc(); });

@@ -6,6 +6,7 @@
 #include "allocator/device/vendor/vendor.hpp"
 #include "cistern/cistern.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 namespace {
@@ -31,12 +32,10 @@ struct Runtime {
   cudaStream_t stream = nullptr;
 };
 
-bool noDevice() { return !cuda::deviceCount().ok(); }
-
 }  // namespace
 
 TEST_CASE("the shared allocator works on the runtime's own streams", "[gpu]") {
-  if (noDevice()) return;
+  if (!cuda::deviceCount().ok()) return skipped("no GPU");
   Runtime runtime;
   void* const block = allocate(24 * kMiB, runtime.stream);
   REQUIRE(ok(cudaMemsetAsync(block, 1, 24 * kMiB, runtime.stream)));
@@ -52,7 +51,7 @@ TEST_CASE("the shared allocator works on the runtime's own streams", "[gpu]") {
 }
 
 TEST_CASE("a graph that the program captures itself has its memory in place", "[gpu]") {
-  if (noDevice()) return;
+  if (!cuda::deviceCount().ok()) return skipped("no GPU");
   Runtime runtime;
   const cudaStream_t stream = runtime.stream;
   DeviceBuffer<int> result(1 << 20, stream);

@@ -2,5 +2,8 @@
 // itself is compiled, once for all of them.
 #define CATCH_CONFIG_RUNNER
 #include "tests/support/catch.hpp"
+#include "tests/support/skipped.hpp"
 
-int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+int main(int argc, char** argv) {
+  return cistern::test::reportSkipped(Catch::Session().run(argc, argv));
+}
