@@ -63,7 +63,7 @@ TEST_CASE("what a resource takes back serves its stream at once, in stream order
   CHECK(rig.calls(Call::kSynchronizeStream) + rig.calls(Call::kSynchronizeDevice) == 0);
 }
 
-TEST_CASE("what is given back on another stream waits for that one too", "[cccl]") {
+TEST_CASE("what a resource takes back on another stream waits for that one too", "[cccl]") {
   ResourceRig rig;
   void* const block = rig.resource.allocate(rig.first, 1'000);
   rig.use(rig.second, block);
@@ -75,7 +75,7 @@ TEST_CASE("what is given back on another stream waits for that one too", "[cccl]
   CHECK(rig.calls(Call::kSynchronizeStream) + rig.calls(Call::kSynchronizeDevice) == 0);
 }
 
-TEST_CASE("what is given back on a stream that is gone waits for the device", "[cccl]") {
+TEST_CASE("what a resource takes back on a stream that is gone waits for the device", "[cccl]") {
   ResourceRig rig;
   void* const block = rig.resource.allocate(rig.first, 1'000);
   rig.use(rig.second, block);
@@ -134,7 +134,7 @@ TEST_CASE("an alignment that cannot be had is refused", "[cccl]") {
   rig.resource.deallocate(rig.first, nullptr, 0);
 }
 
-TEST_CASE("copies are alike, and take back what the other has given", "[cccl]") {
+TEST_CASE("copies of a resource are alike, and take back what the other has given", "[cccl]") {
   ResourceRig rig;
   CachingAllocator other{*rig.device};
   MemoryResource copy = rig.resource;
@@ -146,7 +146,7 @@ TEST_CASE("copies are alike, and take back what the other has given", "[cccl]") 
   CHECK(&copy.allocator() == &other);
 }
 
-TEST_CASE("it is used through CCCL's own erased resources", "[cccl]") {
+TEST_CASE("a memory resource is used through CCCL's own erased resources", "[cccl]") {
   ResourceRig rig;
   Erased erased = rig.resource;
 #if CCCL_VERSION >= 3001000

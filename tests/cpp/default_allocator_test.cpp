@@ -160,7 +160,7 @@ TEST_CASE("a static object may free when the process ends", "[cpp]") {
   CHECK(status == 0);
 }
 
-TEST_CASE("threads share it", "[cpp][threads]") {
+TEST_CASE("threads share the process's allocators", "[cpp][threads]") {
   const int devices = severalDevices() ? 2 : 1;
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {

@@ -187,7 +187,7 @@ TEST_CASE("a new stream is not ordered after one that was destroyed", "[sim][rac
     launch(b.device, newStream(b.device), "write", {writes(b.memory)});
     CHECK(b.races() == 1);
   }
-  SECTION("nor after what the destroyed one had last waited for") {
+  SECTION("though the destroyed one had waited for the work") {
     order(b.device, b.first, b.second);
     b.device.destroyStream(b.second).orThrow();
     launch(b.device, newStream(b.device), "write", {writes(b.memory)});

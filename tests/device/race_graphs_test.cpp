@@ -73,13 +73,13 @@ TEST_CASE("a launch is ordered after whatever the launch before it was", "[sim][
   launch(b.device, b.first, "node", {});
   const DeviceGraphExec exec = endAndInstantiate(b.device, b.first);
   launch(b.device, b.first, "before", {writes(b.memory)});
-  SECTION("the same graph carries the order to another stream") {
+  SECTION("launched on both streams, the graph carries the order") {
     b.device.launchGraph(exec, b.first).orThrow();
     b.device.launchGraph(exec, b.second).orThrow();
     launch(b.device, b.second, "after", {writes(b.memory)});
     CHECK(b.races() == 0);
   }
-  SECTION("launched on one stream only, it carries none") {
+  SECTION("launched on the second stream alone, the graph carries none") {
     b.device.launchGraph(exec, b.second).orThrow();
     launch(b.device, b.second, "after", {writes(b.memory)});
     CHECK(b.races() == 1);

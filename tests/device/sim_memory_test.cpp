@@ -102,7 +102,7 @@ TEST_CASE("misused memory handles are refused and change nothing", "[sim][memory
   device.audit();
 }
 
-TEST_CASE("parts of pages, by the codes that CUDA gives", "[sim][memory]") {
+TEST_CASE("calls on parts of pages are refused with the codes that CUDA gives", "[sim][memory]") {
   SimDevice device;
   const Address range = device.reserve(4 * kPage).orThrow();
   const Page page = device.createPage(2 * kPage).orThrow();

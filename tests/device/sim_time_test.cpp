@@ -148,7 +148,8 @@ TEST_CASE("waiting for work that never ends is an error, not a hang", "[sim][tim
   device.audit();
 }
 
-TEST_CASE("the same calls give the same addresses and the same times", "[sim][time]") {
+TEST_CASE("calls repeated on a new simulated device give equal addresses and times",
+          "[sim][time]") {
   const auto run = [] {
     SimDevice device;
     std::vector<std::uint64_t> seen;

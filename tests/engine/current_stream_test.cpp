@@ -44,7 +44,7 @@ TEST_CASE("a request that names no stream is for the thread's current one", "[en
   });
 }
 
-TEST_CASE("with and without the stream's name it is one cache", "[engine][gpu-too]") {
+TEST_CASE("requests with and without the stream's name share one cache", "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
     CachingAllocator allocator(work.device(), optionsOf());

@@ -25,8 +25,9 @@ TEST_CASE("a million live blocks cost at most 128 bytes of host memory each",
 }
 
 // By then free blocks lie between those in use, and tables were outgrown.
-TEST_CASE("and so do a hundred thousand after as many were replaced by others",
-          "[engine][one-thread]") {
+TEST_CASE(
+    "a hundred thousand blocks that replaced others cost at most 128 bytes of host memory each",
+    "[engine][one-thread]") {
   const std::size_t count = kSlowBuild ? 20'000 : 100'000;
   const std::size_t most = kSlowBuild ? 160 : 128;  // of fewer, what there is once weighs more
   SimRig rig("", simOf(2 * kTiB));

@@ -108,7 +108,7 @@ TEST_CASE("a thread that may not end a capture leaves it going on, for the one t
   }
 }
 
-TEST_CASE("so it is with a capture that is broken", "[pools]") {
+TEST_CASE("a thread that may not end a broken capture leaves it to the one that may", "[pools]") {
   Ending ending;
   ending.rig.temporary(10 * kMiB, ending.s);
   (void)ending.rig.sim().synchronizeStream(ending.s);
@@ -131,7 +131,7 @@ TEST_CASE("a capture that is given up on a thread that may not end it is the dev
   CHECK(ending.worksAgain());
 }
 
-TEST_CASE("an end that comes a second time is refused, and changes nothing", "[pools]") {
+TEST_CASE("a second end of a capture is refused, and changes nothing", "[pools]") {
   Ending ending;
   ending.rig.temporary(kMiB, ending.s);
   ending.capture->end();

@@ -52,7 +52,8 @@ TEST_CASE("what a capture of the program's own allocates is its graph's", "[pool
   CHECK(rig.sim().callsOnDeadStreams() == 0);
 }
 
-TEST_CASE("its memory is nobody else's while launches are queued", "[pools]") {
+TEST_CASE("the memory of a program's own capture is nobody else's while launches are queued",
+          "[pools]") {
   OwnCapture rig;
   const Stream s = rig.stream(), other = rig.stream();
   rig.begin(s);

@@ -218,7 +218,8 @@ TEST_CASE(
   checkOrders("branches", branches);
 }
 
-TEST_CASE("so do graphs whose layers leave holes of many sizes", "[pools][pages][one-thread]") {
+TEST_CASE("graphs whose layers leave holes of many sizes need the same in either order",
+          "[pools][pages][one-thread]") {
   if (kTightBounds) return skipped("bounds are tight");  // fewer free pieces are told apart
   checkOrders("shrinking", shrinking);
   checkOrders("transformer", transformer);

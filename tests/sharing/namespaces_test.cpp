@@ -48,7 +48,7 @@ int statusOfAsker(const std::string& name, int namespaces, const char* expected)
 
 }  // namespace
 
-TEST_CASE("other namespaces are told why, or make no difference", "[sharing]") {
+TEST_CASE("a process in another namespace is told why it gets nothing, or is served", "[sharing]") {
   const std::string name = answerAnyone();
   const auto check = [&](int namespaces, const char* expected) {
     const int status = statusOfAsker(name, namespaces, expected);

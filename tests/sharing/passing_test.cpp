@@ -104,7 +104,7 @@ TEST_CASE("more pages than one message takes arrive in order", "[sharing]") {
   }
 }
 
-TEST_CASE("what cannot be had is said", "[sharing]") {
+TEST_CASE("a request for what cannot be had is told why", "[sharing]") {
   const Pipe pipe;
   const std::string name = serve(pipe.in(), 100);
   CHECK_THROWS_WITH(askFor(name, 8), Catch::Contains("has been freed"));
@@ -122,7 +122,7 @@ TEST_CASE("what cannot be had is said", "[sharing]") {
   CHECK(askFor(name, 7).pages().size() == 100);  // it goes on answering
 }
 
-TEST_CASE("one that asks for nothing keeps no other waiting", "[sharing]") {
+TEST_CASE("a process that connects and asks for nothing keeps no other waiting", "[sharing]") {
   const Pipe pipe;
   const std::string name = serve(pipe.in(), 3);
   const SilentPeer first(name), second(name);

@@ -68,7 +68,7 @@ TEST_CASE("of sizes that never come again little is kept, and of one that does a
   CHECK(kept <= 24);
 }
 
-TEST_CASE("one that is not asked for again is not kept each time", "[engine]") {
+TEST_CASE("a larger block that is not asked for again is not kept each time", "[engine]") {
   int kept = 0;
   for (int wasted = 200; wasted < 232; ++wasted) {
     LastBlock t;

@@ -93,7 +93,8 @@ TEST_CASE("what a thread has freed itself comes before what another has freed", 
 
 // More is asked for in the block than when it was freed: its room does not cover it, and the thread
 // takes it under the heap's lock.
-TEST_CASE("so it does when there is no room for it", "[engine]") {
+TEST_CASE("what a thread has freed itself comes first though the block has no room for the request",
+          "[engine]") {
   for (const std::size_t bytes : kOrderSizes) {
     INFO(bytes);
     OrderRig rig(bytes - 500);

@@ -98,7 +98,8 @@ TEST_CASE("statistics and peaks are those of a program without caches", "[engine
   compareThroughout(1, 3, 37);
 }
 
-TEST_CASE("on several streams they are too", "[engine]") {
+TEST_CASE("statistics and peaks over several streams are those of a program without caches",
+          "[engine]") {
   compareThroughout(4, 4, 20'000);
   compareThroughout(4, 5, 500);
 }

@@ -21,7 +21,7 @@ bool round(LowWater& low_water, std::uint64_t high, std::uint64_t low, int times
 
 }  // namespace
 
-TEST_CASE("it is low water where a heap comes to again", "[engine][part]") {
+TEST_CASE("a heap is at low water where it comes to again", "[engine][part]") {
   LowWater low_water;
   CHECK_FALSE(round(low_water, 1000, 100));
   CHECK(round(low_water, 1000, 100));
@@ -57,7 +57,7 @@ TEST_CASE("a low that does not come again is forgotten", "[engine][part]") {
   CHECK(round(low_water, 1000, 500, 2000));
 }
 
-TEST_CASE("while it goes on falling it is low water again now and then", "[engine][part]") {
+TEST_CASE("a heap that goes on falling is at low water again now and then", "[engine][part]") {
   LowWater low_water;
   CHECK(round(low_water, 1000, 400, 2));
   low_water.noteReached(400);
@@ -66,7 +66,7 @@ TEST_CASE("while it goes on falling it is low water again now and then", "[engin
   CHECK(low_water.fall(350));
 }
 
-TEST_CASE("each round after a low water sees it at the same moments", "[engine][part]") {
+TEST_CASE("each round after a low water sees low water at the same moments", "[engine][part]") {
   LowWater low_water;
   CHECK_FALSE(round(low_water, 1000, 100));
   std::string seen[3];

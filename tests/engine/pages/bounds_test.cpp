@@ -148,7 +148,8 @@ TEST_CASE("a program that repeats itself comes to make no device calls", "[engin
 
 // What a thread keeps it has back where it just was, rather than where it fits best, so rounds are
 // not alike to the block.
-TEST_CASE("with its threads' caches, hardly any", "[engine][pages]") {
+TEST_CASE("a program that repeats itself with thread caches comes to make hardly any device calls",
+          "[engine][pages]") {
   for (const char* conf : {"background_thread:false", "recycle:eager,background_thread:false"}) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       INFO(conf << ", seed " << seed);
@@ -165,7 +166,8 @@ TEST_CASE("with its threads' caches, hardly any", "[engine][pages]") {
   }
 }
 
-TEST_CASE("so does one whose blocks are all used on a second stream", "[engine][pages]") {
+TEST_CASE("a program that repeats itself on two streams comes to make no device calls",
+          "[engine][pages]") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     INFO("seed " << seed);
     SimRig rig("recycle:eager,background_thread:false,poll_interval:1,thread_cache:off",

@@ -79,7 +79,8 @@ TEST_CASE("much that a stream frees while others look for memory is marked at on
   CHECK(rig.makes(400 * kMiB) == 0);
 }
 
-TEST_CASE("so is what it frees at once after that", "[engine][pages]") {
+TEST_CASE("what a stream frees at once after its marks' time is known is marked at once",
+          "[engine][pages]") {
   LagRig rig;
   void* const first = rig.written(256 * kMiB);
   void* const second = rig.written(256 * kMiB);

@@ -38,7 +38,8 @@ TEST_CASE("pages of freed blocks serve a larger request while queued work still 
   checkAtRest(t.rig);
 }
 
-TEST_CASE("without recycling the same request grows", "[engine][pages]") {
+TEST_CASE("without recycling a request that pages of freed blocks would serve grows",
+          "[engine][pages]") {
   Torn t("recycle:off,background_thread:false");
   const PageCounts before = pagesOf(t.rig.allocator);
   t.rig.touch(t.stream, t.rig.allocator.allocate(32 * kMiB, t.stream));

@@ -70,7 +70,7 @@ TEST_CASE("a stream with the handle of one that is ending comes after that one's
   CHECK(waits(rig.sim) == 0);
 }
 
-TEST_CASE("where that one has ended nothing is ordered", "[engine][part]") {
+TEST_CASE("a stream with the handle of one that has ended is not ordered", "[engine][part]") {
   KnownRig rig;
   rig.end(rig.stream());
   const Stream second = rig.stream();
@@ -78,7 +78,8 @@ TEST_CASE("where that one has ended nothing is ordered", "[engine][part]") {
   CHECK(rig.calls(Call::kWaitEvent) == 0);
 }
 
-TEST_CASE("for a stream that is being captured the host waits instead", "[engine][part]") {
+TEST_CASE("a captured stream with the handle of one that is ending has the host wait instead",
+          "[engine][part]") {
   KnownRig rig;
   const Stream first = rig.busyStream();
   rig.end(first);
@@ -104,7 +105,7 @@ TEST_CASE("a stream that is forgotten twice has its end behind both", "[engine][
   CHECK(rig.stateOf(stream) == "ended");
 }
 
-TEST_CASE("so has one with the handle of another that is ending, though it was never named",
+TEST_CASE("a stream that was never named ends after one that is ending and had its handle",
           "[engine][part]") {
   KnownRig rig;
   const Stream first = rig.busyStream();

@@ -52,7 +52,7 @@ TEST_CASE("cuDSS's memory is the allocator's, on the stream that it names", "[bo
   CHECK(rig.allocator.allocate(3 * kMiB, stream) == piece);  // at once, in stream order
 }
 
-TEST_CASE("what is given back on another stream waits for that one", "[bound]") {
+TEST_CASE("what cuDSS gives back on another stream waits for that one", "[bound]") {
   Rig rig;
   const Stream owner = rig.stream(), last = rig.stream();
   const Memory memory;
@@ -67,7 +67,7 @@ TEST_CASE("what is given back on another stream waits for that one", "[bound]") 
   rig.touch(owner, next);
 }
 
-TEST_CASE("on a stream that is gone it waits for the device", "[bound]") {
+TEST_CASE("what cuDSS gives back on a stream that is gone waits for the device", "[bound]") {
   Rig rig;
   const Stream owner = rig.stream(), gone = rig.stream();
   const Memory memory;
@@ -104,7 +104,8 @@ TEST_CASE("when memory is out cuDSS is told, and nothing is thrown through it", 
   CHECK(memory.give(piece, kMiB) == 0);
 }
 
-TEST_CASE("without an allocator it is the driver's, and each takes back what it gave", "[bound]") {
+TEST_CASE("without an allocator cuDSS's memory is the driver's, and each takes back what it gave",
+          "[bound]") {
   const Memory memory;
   int one = 0;
   FakeMemory::of_the_driver = &one;
@@ -139,7 +140,7 @@ TEST_CASE("the driver's memory at the address of a piece that went is the driver
   CHECK(FakeMemory::given_to_driver == std::vector<void*>{piece});
 }
 
-TEST_CASE("a driver's refusal is passed on, and not left behind for the program", "[bound]") {
+TEST_CASE("a driver's refusal reaches cuDSS, and is not left behind for the program", "[bound]") {
   const Memory memory;
   FakeMemory::of_the_driver = nullptr;
   const int cleared = FakeMemory::errors_cleared;

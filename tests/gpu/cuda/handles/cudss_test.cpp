@@ -127,7 +127,7 @@ TEST_CASE("cuDSS: 16 threads on their own streams get right answers", "[gpu]") {
   if (!noGpu()) solveOn16Threads<SparseSolve>();
 }
 
-TEST_CASE("cuDSS: its memory is the allocator's, and all of it comes back", "[gpu]") {
+TEST_CASE("cuDSS: a system's memory is the allocator's, and all of it comes back", "[gpu]") {
   if (noGpu()) return;
   GpuRig rig;
   const Stream stream = rig.device->createStream().orThrow();
