@@ -1,11 +1,11 @@
 #include "allocator/base/device_slots.hpp"
 
 #include <atomic>
-#include <thread>
 #include <vector>
 
 #include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/threads.hpp"
 
 using namespace cistern;
 
@@ -45,13 +45,9 @@ TEST_CASE("threads that ask at once share one slot for each device", "[slots]") 
     std::atomic<int> uses{0};
   };
   DeviceSlots<Counted> slots;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < 1000; ++i) ++slots.at(i % kMaxDevices).uses;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::onThreads(8, [&] {
+    for (int i = 0; i < 1000; ++i) ++slots.at(i % kMaxDevices).uses;
+  });
   int uses = 0;
   slots.forEach([&](int, Counted& one) { uses += one.uses; });
   CHECK(uses == 8000);

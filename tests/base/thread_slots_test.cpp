@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include <pthread.h>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/threads.hpp"
 
 using namespace cistern;
 
@@ -67,16 +67,13 @@ TEST_CASE("a hook gets what it was registered with", "[slots]") {
 
 TEST_CASE("each thread has a slot of its own, which goes with it", "[slots]") {
   made = gone = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([t] {
-      ThreadSlot<Counted>::mine().value = t;
-      for (int i = 0; i < 100; ++i) {
-        if (ThreadSlot<Counted>::mine().value != t) std::abort();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::onThreads(8, [&](std::size_t index) {
+    const int t = int(index);
+    ThreadSlot<Counted>::mine().value = t;
+    for (int i = 0; i < 100; ++i) {
+      if (ThreadSlot<Counted>::mine().value != t) std::abort();
+    }
+  });
   CHECK(made == 8);
   CHECK(gone == 8);
   CHECK(ThreadSlot<Counted>::find() == nullptr);  // this thread never asked

@@ -7,6 +7,7 @@
 
 #include "allocator/engine/cache/cache_table.hpp"
 #include "tests/c/c_support.hpp"
+#include "tests/support/threads.hpp"
 
 using namespace cistern::test;
 
@@ -16,15 +17,11 @@ namespace {
 std::vector<cistern_status_t> atOnce(const std::vector<std::function<cistern_status_t()>>& calls) {
   std::vector<cistern_status_t> said(calls.size());
   std::atomic<std::size_t> waiting{0};
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    threads.emplace_back([&, i] {
-      ++waiting;
-      while (waiting.load() < calls.size()) std::this_thread::yield();
-      said[i] = calls[i]();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(calls.size(), [&](std::size_t i) {
+    ++waiting;
+    while (waiting.load() < calls.size()) std::this_thread::yield();
+    said[i] = calls[i]();
+  });
   return said;
 }
 

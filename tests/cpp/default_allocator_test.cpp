@@ -3,13 +3,13 @@
 #include <array>
 #include <set>
 #include <thread>
-#include <vector>
 
 #include "allocator/base/current_device.hpp"
 #include "cistern/memory.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/skipped.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -39,9 +39,7 @@ TEST_CASE("two calls are all that a program needs", "[cpp]") {
 TEST_CASE("there is one allocator a device, whoever asks first", "[cpp][threads]") {
   if (!severalDevices()) return skipped("not on the simulated device");
   std::array<CachingAllocator*, 8> found{};
-  std::vector<std::thread> threads;
-  for (CachingAllocator*& one : found) threads.emplace_back([&one] { one = &allocator(3); });
-  for (std::thread& thread : threads) thread.join();
+  onThreads(found.size(), [&](std::size_t i) { found[i] = &allocator(3); });
   CHECK(std::set<CachingAllocator*>(found.begin(), found.end()).size() == 1);
   CHECK(&pools(3).allocator() == found[0]);
   CHECK(allocator(3).device().ordinal() == 3);
@@ -162,21 +160,17 @@ TEST_CASE("a static object may free when the process ends", "[cpp]") {
 
 TEST_CASE("threads share the process's allocators", "[cpp][threads]") {
   const int devices = severalDevices() ? 2 : 1;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([t, devices] {
-      const DeviceGuard on(t % devices);
-      for (int i = 0; i < 130; ++i) {
-        void* const block = cistern::allocate(std::size_t(512 + i), Stream{});
-        if (i % 3 == 0) {
-          std::thread([block] { cistern::free(block); }).join();
-        } else {
-          cistern::free(block);
-        }
+  onThreads(8, [&](std::size_t t) {
+    const DeviceGuard on(int(t) % devices);
+    for (int i = 0; i < 130; ++i) {
+      void* const block = cistern::allocate(std::size_t(512 + i), Stream{});
+      if (i % 3 == 0) {
+        std::thread([block] { cistern::free(block); }).join();
+      } else {
+        cistern::free(block);
       }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+    }
+  });
   for (int device = 0; device < devices; ++device) {
     CHECK(heldOn(device) == 0);
     allocator(device).audit();

@@ -5,6 +5,7 @@
 
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -466,25 +467,21 @@ TEST_CASE("any one device call may fail while streams are forgotten", "[engine][
 
 TEST_CASE("threads forget their streams while others look for memory", "[engine]") {
   ForgettingRig rig("limit:96M,poll_interval:2", simOf(kGiB, 20'000));
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < 4; ++i) {
-    threads.emplace_back([&rig, i] {
-      for (std::size_t round = 0; round < 60; ++round) {
-        const Stream stream = rig.stream();
-        void* block = rig.allocator.allocate((1 + (i + round) % 4) * 3 * kMiB, stream);
-        void* shared = rig.allocator.allocate(kMiB);
-        rig.allocator.recordStream(shared, stream);
-        rig.touch(stream, block);
-        rig.touch(stream, shared);
-        if (round % 2 == 0) rig.allocator.free(block);
-        rig.leave(stream);
-        if (round % 2 == 1) rig.allocator.free(block);
-        rig.allocator.free(shared);
-        if (round % 16 == i) rig.allocator.emptyCache();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(4, [&](std::size_t i) {
+    for (std::size_t round = 0; round < 60; ++round) {
+      const Stream stream = rig.stream();
+      void* block = rig.allocator.allocate((1 + (i + round) % 4) * 3 * kMiB, stream);
+      void* shared = rig.allocator.allocate(kMiB);
+      rig.allocator.recordStream(shared, stream);
+      rig.touch(stream, block);
+      rig.touch(stream, shared);
+      if (round % 2 == 0) rig.allocator.free(block);
+      rig.leave(stream);
+      if (round % 2 == 1) rig.allocator.free(block);
+      rig.allocator.free(shared);
+      if (round % 16 == i) rig.allocator.emptyCache();
+    }
+  });
   rig.finish();
   rig.allocator.emptyCache();
   CHECK(reservedOf(rig.allocator) == 0);

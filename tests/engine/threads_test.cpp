@@ -1,8 +1,9 @@
 // Many threads at once, on shared streams. These tests mean most under ThreadSanitizer.
+#include "tests/support/threads.hpp"
+
 #include <atomic>
 #include <mutex>
 #include <random>
-#include <thread>
 
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/slow_build.hpp"
@@ -11,26 +12,6 @@ namespace cistern::test {
 namespace {
 
 constexpr std::size_t kThreadsAtOnce = 8;
-
-/// Runs `body(index)` on every thread, and gives the first exception on.
-template <class Body>
-void onThreads(std::size_t count, Body body) {
-  std::vector<std::thread> threads;
-  std::exception_ptr failure;
-  std::mutex mutex;
-  for (std::size_t i = 0; i < count; ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        body(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  if (failure) std::rethrow_exception(failure);
-}
 
 struct Parcel {
   void* block;

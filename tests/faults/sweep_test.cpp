@@ -2,10 +2,10 @@
 // program is: no verb ends the process, one that fails changes nothing, frees never fail, and in
 // the end all memory goes back.
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "tests/faults/worker.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -102,14 +102,10 @@ TEST_CASE("host memory and device calls may be refused while several threads wor
         workers.back()->alone = false;
       }
       if (round % 2 == 1) rig.sim().faults().failRandomly(0.002, round, ErrorKind::kOther);
-      std::vector<std::thread> threads;
-      for (std::uint64_t i = 0; i < kThreads; ++i) {
-        threads.emplace_back([&worker = *workers[i], first = i] {
-          for (std::size_t k = 0; k < kScenarios.size(); ++k)
-            kScenarios[(first * 3 + k) % kScenarios.size()].run(worker);
-        });
-      }
-      for (std::thread& thread : threads) thread.join();
+      onThreads(kThreads, [&](std::size_t i) {
+        for (std::size_t k = 0; k < kScenarios.size(); ++k)
+          kScenarios[(i * 3 + k) % kScenarios.size()].run(*workers[i]);
+      });
       rig.sim().faults().clear();
       for (const auto& worker : workers) CHECK(worker->asExpected());
     }

@@ -1,5 +1,6 @@
 // A library's getter: one handle a thread and device, on the thread's current stream.
 #include "tests/handles/fake_library.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -116,20 +117,16 @@ TEST_CASE("64 threads on streams of their own get handles of their own", "[gette
   constexpr int kThreads = 64;
   std::vector<FakeHandle*> got(kThreads);
   Gate gate(kThreads);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      const StreamGuard guard(Stream{std::uintptr_t(t) + 1});
-      for (int i = 0; i < 1000; ++i) {
-        FakeHandle* const mine = current();
-        mine->use();
-        if (mine->stream != Stream{std::uintptr_t(t) + 1}) std::abort();
-      }
-      got[std::size_t(t)] = current();
-      gate.pass();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(kThreads, [&](std::size_t t) {
+    const StreamGuard guard(Stream{std::uintptr_t(t) + 1});
+    for (int i = 0; i < 1000; ++i) {
+      FakeHandle* const mine = current();
+      mine->use();
+      if (mine->stream != Stream{std::uintptr_t(t) + 1}) std::abort();
+    }
+    got[std::size_t(t)] = current();
+    gate.pass();
+  });
   CHECK(std::set<FakeHandle*>(got.begin(), got.end()).size() == kThreads);
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/handles/fake_library.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -73,15 +74,11 @@ TEST_CASE("a thousand short threads create as many handles as there were at once
   constexpr int kAtOnce = 8;
   for (int round = 0; round < 1000 / kAtOnce; ++round) {
     Gate gate(kAtOnce);
-    std::vector<std::thread> threads;
-    for (int t = 0; t < kAtOnce; ++t) {
-      threads.emplace_back([&] {
-        const Window window = pool.newPoolWindow();
-        window->reserve(0)->use();
-        gate.pass();  // all windows are alive now
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    onThreads(kAtOnce, [&] {
+      const Window window = pool.newPoolWindow();
+      window->reserve(0)->use();
+      gate.pass();  // all windows are alive now
+    });
   }
   CHECK(before.createdSince() == kAtOnce);
   CHECK(pool.counts(0) == counted(kAtOnce, 0, kAtOnce));
@@ -195,18 +192,14 @@ TEST_CASE("64 threads share a pool without sharing a handle", "[pool]") {
   const Counts before;
   {
     Pool pool("fake");
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 64; ++t) {
-      threads.emplace_back([&, t] {
-        for (int round = 0; round < 20; ++round) {
-          const Window window = pool.newPoolWindow();
-          for (int i = 0; i < 10; ++i) window->reserve((t + i) % 3)->use();
-          if (t == 0) pool.destroyFree();
-          if (t == 1) (void)handleStatistics();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    onThreads(64, [&](std::size_t t) {
+      for (int round = 0; round < 20; ++round) {
+        const Window window = pool.newPoolWindow();
+        for (int i = 0; i < 10; ++i) window->reserve(int(t + std::size_t(i)) % 3)->use();
+        if (t == 0) pool.destroyFree();
+        if (t == 1) (void)handleStatistics();
+      }
+    });
     int free = 0;
     for (int device = 0; device < 3; ++device) {
       const HandleCounts counts = pool.counts(device);

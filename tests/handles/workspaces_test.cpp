@@ -6,6 +6,7 @@
 #include "cistern/handles/library.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/handles/fake_library.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -289,20 +290,16 @@ TEST_CASE("64 threads bind workspaces at once, each its own", "[workspace]") {
   std::vector<Stream> streams;
   for (int t = 0; t < 64; ++t) streams.push_back(rig.stream());
   std::vector<void*> got(64);
-  std::vector<std::thread> threads;
   Gate gate(64);
-  for (std::size_t t = 0; t < 64; ++t) {
-    threads.emplace_back([&, t] {
-      for (std::size_t i = 0; i < 50; ++i) {
-        const StreamGuard guard(streams[i % 2 == 0 ? t : 0]);
-        workspaceHandle()->use();
-      }
-      const StreamGuard guard(streams[t]);
-      got[t] = workspaceHandle()->workspace;
-      gate.pass();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(64, [&](std::size_t t) {
+    for (std::size_t i = 0; i < 50; ++i) {
+      const StreamGuard guard(streams[i % 2 == 0 ? t : 0]);
+      workspaceHandle()->use();
+    }
+    const StreamGuard guard(streams[t]);
+    got[t] = workspaceHandle()->workspace;
+    gate.pass();
+  });
   CHECK(std::set<void*>(got.begin(), got.end()).size() == 64);
 }
 

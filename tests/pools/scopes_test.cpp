@@ -10,6 +10,7 @@
 #include "allocator/base/steps.hpp"
 #include "allocator/engine/engine.hpp"
 #include "tests/pools/pools_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 
@@ -180,21 +181,17 @@ TEST_CASE("several threads have a scope each of the same pool", "[pools]") {
   constexpr int kWorkers = 4, kTimes = 50;
   std::atomic<int> wrong{0};
   std::vector<void*> kept(kWorkers);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kWorkers; ++i) {
-    threads.emplace_back([&, i] {
-      const Stream s = rig.stream();
-      for (int round = 0; round < kTimes; ++round) {
-        const MemPoolScope scope(pool);
-        if (rig.allocator.poolFor(s) != pool.id()) ++wrong;
-        rig.temporary(std::size_t(1 + round % 5) * kMiB, s);
-      }
-      if (rig.allocator.poolFor(s) != MempoolId_t{}) ++wrong;
+  onThreads(kWorkers, [&](std::size_t i) {
+    const Stream s = rig.stream();
+    for (int round = 0; round < kTimes; ++round) {
       const MemPoolScope scope(pool);
-      kept[std::size_t(i)] = rig.allocate(kMiB, s);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+      if (rig.allocator.poolFor(s) != pool.id()) ++wrong;
+      rig.temporary(std::size_t(1 + round % 5) * kMiB, s);
+    }
+    if (rig.allocator.poolFor(s) != MempoolId_t{}) ++wrong;
+    const MemPoolScope scope(pool);
+    kept[std::size_t(i)] = rig.allocate(kMiB, s);
+  });
   CHECK(wrong == 0);
   CHECK(pool.useCount() == 1);
   CHECK(rig.holds(pool.id(), {kept.begin(), kept.end()}));
@@ -304,20 +301,16 @@ TEST_CASE("threads that end inside of scopes leave none, while others allocate",
   PoolRig rig;
   MemPool pool(rig.pools);
   constexpr int kWorkers = 4, kTimes = 20;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kWorkers; ++i) {
-    threads.emplace_back([&] {
-      const Stream s = rig.stream();
-      for (int round = 0; round < kTimes; ++round) {
-        std::thread([&] {
-          rig.pools.beginAllocateToPool(pool.id(), PoolFilter::thisThread());
-          rig.temporary(kMiB, s);
-        }).join();
+  onThreads(kWorkers, [&] {
+    const Stream s = rig.stream();
+    for (int round = 0; round < kTimes; ++round) {
+      std::thread([&] {
+        rig.pools.beginAllocateToPool(pool.id(), PoolFilter::thisThread());
         rig.temporary(kMiB, s);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+      }).join();
+      rig.temporary(kMiB, s);
+    }
+  });
   for (int i = 0; i < kWorkers * kTimes; ++i) rig.pools.releasePool(pool.id());
   CHECK(pool.useCount() == 1);
   CHECK(!rig.allocator.engine().pools.routed());

@@ -1,10 +1,8 @@
 // How much may be taken from the device.
 #include "allocator/engine/ground/limit.hpp"
 
-#include <thread>
-#include <vector>
-
 #include "tests/support/catch.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 
@@ -44,18 +42,15 @@ TEST_CASE("threads together never take more than the limit, and lose nothing of 
   limit.set(kMost);
   std::atomic<std::uint64_t> held{0};
   std::atomic<int> too_much{0};
-  std::vector<std::thread> threads;
-  for (std::uint64_t bytes = 1; bytes <= 4; ++bytes) {
-    threads.emplace_back([&, bytes] {
-      for (int i = 0; i < 5'000; ++i) {
-        if (!limit.admit(bytes)) continue;
-        too_much += held.fetch_add(bytes) + bytes > kMost;
-        held -= bytes;
-        limit.giveBack(bytes);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(4, [&](std::size_t index) {
+    const std::uint64_t bytes = index + 1;
+    for (int i = 0; i < 5'000; ++i) {
+      if (!limit.admit(bytes)) continue;
+      too_much += held.fetch_add(bytes) + bytes > kMost;
+      held -= bytes;
+      limit.giveBack(bytes);
+    }
+  });
   CHECK(too_much == 0);
   CHECK(limit.reserved() == 0);
   CHECK(limit.left() == kMost);

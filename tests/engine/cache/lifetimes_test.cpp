@@ -9,6 +9,7 @@
 #include "allocator/engine/paths/slow_path.hpp"
 #include "allocator/engine/restoration/restoration.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -149,19 +150,16 @@ TEST_CASE("threads go on to other allocators while those they used come and go",
         std::make_unique<CachingAllocator>(device, optionsOf("background_thread:false"));
     next = (next + 1) % kAllocators;
   });
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&, i, stream = device.createStream().orThrow()] {
-      for (std::size_t n = 0; n < 60; ++n) {
-        for (std::size_t turn = 0; turn < 4; ++turn) {
-          CachingAllocator& allocator = *allocators[(i + n * turn) % kAllocators];
-          mix(allocator, turn % 2 == 0 ? stream : Stream{}, unsigned(n + turn), 40);
-        }
-        round.arrive_and_wait();
+  onThreads(kThreads, [&](std::size_t i) {
+    const Stream stream = device.createStream().orThrow();
+    for (std::size_t n = 0; n < 60; ++n) {
+      for (std::size_t turn = 0; turn < 4; ++turn) {
+        CachingAllocator& allocator = *allocators[(i + n * turn) % kAllocators];
+        mix(allocator, turn % 2 == 0 ? stream : Stream{}, unsigned(n + turn), 40);
       }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+      round.arrive_and_wait();
+    }
+  });
   CHECK(left_over == 0);
   for (auto& allocator : allocators) allocator.reset();
   CHECK(takenOf(device) == 0);
@@ -170,21 +168,18 @@ TEST_CASE("threads go on to other allocators while those they used come and go",
 TEST_CASE("threads make and destroy allocators of their own beside a shared one", "[engine]") {
   sim::SimDevice device(simOf(64 * kGiB));
   CachingAllocator shared(device, optionsOf("background_thread:false"));
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < 8; ++i) {
-    threads.emplace_back([&, i, stream = device.createStream().orThrow()] {
-      std::unique_ptr<CachingAllocator> own;
-      for (unsigned n = 0; n < 40; ++n) {
-        if (n % 3 == 0) {
-          own = std::make_unique<CachingAllocator>(device, optionsOf("background_thread:false"));
-        }
-        mix(*own, stream, n, 50);
-        mix(shared, n % 2 == 0 ? stream : Stream{}, unsigned(i) + n, 50);
-        if (n % 5 == 0) std::thread([&] { mix(shared, stream, n, 20); }).join();
+  onThreads(8, [&](std::size_t i) {
+    const Stream stream = device.createStream().orThrow();
+    std::unique_ptr<CachingAllocator> own;
+    for (unsigned n = 0; n < 40; ++n) {
+      if (n % 3 == 0) {
+        own = std::make_unique<CachingAllocator>(device, optionsOf("background_thread:false"));
       }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+      mix(*own, stream, n, 50);
+      mix(shared, n % 2 == 0 ? stream : Stream{}, unsigned(i) + n, 50);
+      if (n % 5 == 0) std::thread([&] { mix(shared, stream, n, 20); }).join();
+    }
+  });
   shared.audit();
   CHECK(nowOf(shared, Stat::kAllocation) == 0);
   CHECK(shared.memoryStats().num_misuses == 0);
@@ -224,23 +219,19 @@ TEST_CASE("frees into a pool leave the cache of the same stream alone", "[engine
   SimRig rig("background_thread:false", roomySim());
   const Stream stream = rig.stream();
   Pool& pool = rig.allocator.engine().pools.open({0, 1}, {});
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < 2; ++i) {
-    threads.emplace_back([&, i] {
-      for (unsigned round = 0; round < 30; ++round) {
-        mix(rig.allocator, stream, round, 20);
-        std::vector<void*> blocks;
-        for (std::size_t n = 0; n < 20; ++n) {
-          const std::size_t bytes = (1 + n % 5) * 700 * kKiB;
-          blocks.push_back(i == 0 ? slow_path::allocate(rig.allocator.engine(), bytes, stream, pool)
-                                  : rig.allocator.allocate(bytes, stream));
-        }
-        for (void* block : blocks) rig.allocator.free(block);
-        if (round % 4 == 0) rig.allocator.emptyCache();
+  onThreads(2, [&](std::size_t i) {
+    for (unsigned round = 0; round < 30; ++round) {
+      mix(rig.allocator, stream, round, 20);
+      std::vector<void*> blocks;
+      for (std::size_t n = 0; n < 20; ++n) {
+        const std::size_t bytes = (1 + n % 5) * 700 * kKiB;
+        blocks.push_back(i == 0 ? slow_path::allocate(rig.allocator.engine(), bytes, stream, pool)
+                                : rig.allocator.allocate(bytes, stream));
       }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+      for (void* block : blocks) rig.allocator.free(block);
+      if (round % 4 == 0) rig.allocator.emptyCache();
+    }
+  });
   rig.allocator.engine().pools.drain(pool);
   CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
 }

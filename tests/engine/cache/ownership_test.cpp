@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <barrier>
-#include <thread>
 
 #include "allocator/base/sanitizers.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -97,7 +97,7 @@ TEST_CASE("of threads that free a block at once exactly one succeeds", "[engine]
   std::barrier step(3);
   std::atomic<int> freed{0};
   int wrong = 0;
-  const auto play = [&](int index) {
+  const auto play = [&](std::size_t index) {
     for (int i = 0; i < kRounds; ++i) {
       if (index == 0) ownership::store(block, kTheirs);
       step.arrive_and_wait();
@@ -110,9 +110,7 @@ TEST_CASE("of threads that free a block at once exactly one succeeds", "[engine]
       if (index == 0) wrong += freed.exchange(0) != 1;
     }
   };
-  std::vector<std::thread> threads;
-  for (int index = 0; index < 3; ++index) threads.emplace_back(play, index);
-  for (std::thread& thread : threads) thread.join();
+  onThreads(3, play);
   CHECK(wrong == 0);
 }
 

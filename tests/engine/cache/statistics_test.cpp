@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/engine/cache/thread_cache_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -106,15 +107,12 @@ TEST_CASE("statistics and peaks over several streams are those of a program with
 
 TEST_CASE("many threads leave exact totals", "[engine]") {
   SimRig rig("", roomySim());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < 6; ++i) {
-    threads.emplace_back([&rig, i, stream = rig.stream()] {
-      for (std::size_t round = 0; round < 2'000; ++round) {
-        rig.allocator.free(rig.allocator.allocate(1 + 700 * ((round + i) % 9), stream));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(6, [&](std::size_t i) {
+    const Stream stream = rig.stream();
+    for (std::size_t round = 0; round < 2'000; ++round) {
+      rig.allocator.free(rig.allocator.allocate(1 + 700 * ((round + i) % 9), stream));
+    }
+  });
   std::int64_t requested = 0;
   for (std::size_t i = 0; i < 6; ++i) {
     for (std::size_t round = 0; round < 2'000; ++round) {

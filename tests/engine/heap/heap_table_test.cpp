@@ -2,9 +2,9 @@
 #include "allocator/engine/heaps/heap_table.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "tests/engine/parts_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -142,19 +142,15 @@ TEST_CASE("streams are found while other threads make heaps, and by all the same
   TableRig rig;
   std::atomic<int> wrong{0};
   std::array<std::atomic<Heap*>, 200> seen{};
-  std::vector<std::thread> threads;
-  for (std::size_t thread = 0; thread < 4; ++thread) {
-    threads.emplace_back([&, thread] {
-      for (std::uintptr_t i = 0; i < 200; ++i) {
-        Heap& heap = rig.heapOf(numbered(i));
-        Heap* expected = nullptr;
-        std::atomic<Heap*>& first_seen = seen[i];
-        if (!first_seen.compare_exchange_strong(expected, &heap)) wrong += expected != &heap;
-        wrong += rig.heaps.find(numbered(i * thread / 4)) == nullptr;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(4, [&](std::size_t thread) {
+    for (std::uintptr_t i = 0; i < 200; ++i) {
+      Heap& heap = rig.heapOf(numbered(i));
+      Heap* expected = nullptr;
+      std::atomic<Heap*>& first_seen = seen[i];
+      if (!first_seen.compare_exchange_strong(expected, &heap)) wrong += expected != &heap;
+      wrong += rig.heaps.find(numbered(i * thread / 4)) == nullptr;
+    }
+  });
   CHECK(wrong == 0);
   CHECK(rig.heaps.all().size() == 200);
 }

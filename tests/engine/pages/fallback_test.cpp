@@ -1,8 +1,8 @@
 // Devices that can do less: no virtual memory, other granularities, few addresses.
 #include <atomic>
-#include <thread>
 
 #include "tests/engine/pages/pages_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -159,18 +159,14 @@ TEST_CASE("threads that find pages refused at once are all served", "[engine][pa
     rig.sim().faults().failAll(step, ErrorKind::kOther);
     const Streams streams(rig.allocator, 4);
     std::atomic<int> served{0};
-    std::vector<std::jthread> threads;
-    for (std::size_t t = 0; t < streams.size(); ++t) {
-      threads.emplace_back([&, t] {
-        for (int i = 0; i < 50; ++i) {
-          void* const block = rig.allocator.allocate(std::size_t(512) << (i % 14), streams[t]);
-          served += block != nullptr;
-          rig.allocator.free(block);
-          if (i % 10 == 0) rig.allocator.emptyCache();
-        }
-      });
-    }
-    for (std::jthread& thread : threads) thread.join();
+    onThreads(streams.size(), [&](std::size_t t) {
+      for (int i = 0; i < 50; ++i) {
+        void* const block = rig.allocator.allocate(std::size_t(512) << (i % 14), streams[t]);
+        served += block != nullptr;
+        rig.allocator.free(block);
+        if (i % 10 == 0) rig.allocator.emptyCache();
+      }
+    });
     CHECK(served == 200);
   }
 }

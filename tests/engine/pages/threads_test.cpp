@@ -1,6 +1,7 @@
 // Many threads over moving pages, with the background thread at work. Means most under
 // ThreadSanitizer.
-#include <mutex>
+
+#include "tests/support/threads.hpp"
 
 #include "tests/engine/pages/pages_support.hpp"
 
@@ -68,21 +69,7 @@ class Worker {
 PageCounts manyThreads(const char* conf, int steps) {
   SimRig rig(conf, simOf(2 * kGiB, 20'000));
   const Streams streams(rig.allocator, kWorkers * kStreamsEach);
-  std::vector<std::thread> threads;
-  std::exception_ptr failure;
-  std::mutex mutex;
-  for (std::size_t i = 0; i < kWorkers; ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        Worker(rig, streams, i).run(steps);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  if (failure) std::rethrow_exception(failure);
+  onThreads(kWorkers, [&](std::size_t i) { Worker(rig, streams, i).run(steps); });
   CHECK(nowOf(rig.allocator, Stat::kAllocation) == 0);
   rig.sim().synchronizeDevice().orThrow();
   rig.allocator.emptyCache();

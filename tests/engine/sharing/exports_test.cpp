@@ -1,11 +1,11 @@
 // Blocks that another process uses: exported by one allocator, opened by another one on a device
 // object of its own.
 #include <set>
-#include <thread>
 
 #include <unistd.h>
 
 #include "tests/engine/sharing/sharing_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -293,19 +293,15 @@ TEST_CASE("an import waits for the work that uses it", "[engine][pages][sharing]
 TEST_CASE("threads export blocks of the same pages", "[engine][pages][sharing][threads]") {
   SimRig rig("backing:pages");
   const std::size_t descriptors = openDescriptors();
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < 4; ++t) {
-    threads.emplace_back([&] {
-      for (std::size_t i = 0; i < 50; ++i) {
-        void* const block = rig.allocator.allocate(4 * kKiB << (i % 4));
-        const auto exported = rig.allocator.exportBlock(block);
-        if (i % 2 == 0) rig.allocator.free(block);
-        const auto again = i % 2 == 1 ? rig.allocator.exportBlock(block) : nullptr;
-        if (i % 2 == 1) rig.allocator.free(block);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(4, [&] {
+    for (std::size_t i = 0; i < 50; ++i) {
+      void* const block = rig.allocator.allocate(4 * kKiB << (i % 4));
+      const auto exported = rig.allocator.exportBlock(block);
+      if (i % 2 == 0) rig.allocator.free(block);
+      const auto again = i % 2 == 1 ? rig.allocator.exportBlock(block) : nullptr;
+      if (i % 2 == 1) rig.allocator.free(block);
+    }
+  });
   rig.allocator.emptyCache();
   CHECK(takenOf(rig.sim()) == 0);
   CHECK(openDescriptors() == descriptors);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <random>
-#include <thread>
 
 #include "allocator/engine/statistics/totals.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -107,18 +107,14 @@ TEST_CASE("a thread that only frees publishes at once and leaves peaks exact",
 TEST_CASE("totals are exact when threads that count at once are done", "[engine][part][threads]") {
   constexpr int kRounds = 3'000;
   Totals totals;
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 3; ++thread) {
-    threads.emplace_back([&, thread] {
-      for (int i = 0; i < kRounds; ++i) {
-        const std::uint64_t bytes = 512 * (1 + std::uint64_t(i) % 7);
-        totals.countBlock(SizeKind::kSmall, bytes, bytes, +1);
-        if (i % 3) totals.countBlock(SizeKind::kSmall, bytes, bytes, -1);
-        if (thread == 0 && i % 64 == 0) (void)totals.read();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(3, [&](std::size_t thread) {
+    for (int i = 0; i < kRounds; ++i) {
+      const std::uint64_t bytes = 512 * (1 + std::uint64_t(i) % 7);
+      totals.countBlock(SizeKind::kSmall, bytes, bytes, +1);
+      if (i % 3) totals.countBlock(SizeKind::kSmall, bytes, bytes, -1);
+      if (thread == 0 && i % 64 == 0) (void)totals.read();
+    }
+  });
   std::int64_t each = 0, taken = 0;
   for (int i = 0; i < kRounds; ++i) {
     taken += 512 * (1 + i % 7);

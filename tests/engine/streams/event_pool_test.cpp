@@ -2,10 +2,10 @@
 #include "allocator/engine/events/event_pool.hpp"
 
 #include <new>
-#include <thread>
 
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/host_memory/host_memory.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -119,20 +119,17 @@ TEST_CASE("threads never share an event that they did not give each other",
   EventRig rig;
   std::array<std::atomic<int>, 64> holders{};
   std::atomic<int> shared{0};
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 4; ++thread) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < 500; ++i) {
-        const SharedEvent event = rig.events.take().orThrow();
-        std::atomic<int>& holder = holders.at(event->raw % holders.size());
-        shared += holder.fetch_add(1) != 0;
-        --holder;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  constexpr std::size_t kThreads = 4;
+  onThreads(kThreads, [&] {
+    for (int i = 0; i < 500; ++i) {
+      const SharedEvent event = rig.events.take().orThrow();
+      std::atomic<int>& holder = holders.at(event->raw % holders.size());
+      shared += holder.fetch_add(1) != 0;
+      --holder;
+    }
+  });
   CHECK(shared == 0);
-  CHECK(countOf(rig.sim, Call::kCreateEvent) <= threads.size());
+  CHECK(countOf(rig.sim, Call::kCreateEvent) <= kThreads);
 }
 
 }  // namespace cistern::test

@@ -2,10 +2,10 @@
 // nothing stays for ever.
 #include <algorithm>
 #include <new>
-#include <thread>
 
 #include "tests/engine/streams/pending_support.hpp"
 #include "tests/support/host_memory/host_memory.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 
@@ -125,18 +125,14 @@ TEST_CASE("blocks that several threads add and poll for are released once each",
   const Stream users[] = {rig.stream(), rig.stream()};
   std::vector<Block*> expected;
   for (std::size_t i = 0; i < 3 * kEach; ++i) expected.push_back(&rig.pendingBlock());
-  std::vector<std::thread> threads;
-  for (std::size_t thread = 0; thread < 3; ++thread) {
-    threads.emplace_back([&, thread] {
-      for (std::size_t i = thread * kEach; i < (thread + 1) * kEach; ++i) {
-        StreamUses both(users[0]);
-        both.add(users[1]);
-        rig.pending.add({expected[i], false, false}, both);
-        (void)rig.pending.poll();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  onThreads(3, [&](std::size_t thread) {
+    for (std::size_t i = thread * kEach; i < (thread + 1) * kEach; ++i) {
+      StreamUses both(users[0]);
+      both.add(users[1]);
+      rig.pending.add({expected[i], false, false}, both);
+      (void)rig.pending.poll();
+    }
+  });
   (void)rig.pending.poll();
   std::vector<Block*> out = rig.released();
   std::sort(out.begin(), out.end());
