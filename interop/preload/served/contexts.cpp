@@ -118,8 +118,8 @@ void Contexts::makeServing(Context& context) {
 // ---- Captures -----------------------------------------------------------------------------------
 
 bool Contexts::capturing() {
-  const std::lock_guard beginning(captures_.beginning());
   const std::lock_guard lock(mutex_);
+  const std::lock_guard beginning(captures_.beginning());
   for (const auto& [handle, context] : contexts_) {
     if (context->order().capturing()) return true;
   }
