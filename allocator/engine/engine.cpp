@@ -53,11 +53,13 @@ Engine::~Engine() {
   pages.stop();
   emptyCaches();
   for (Heap* heap : heaps.all()) {
-    const MutexLock lock(heap->mutex());
-    forEachBlock(*heap, [](Block& block) {
-      if (block.state() == BlockState::kAllocated && !ownership::isOwned(ownership::load(block)))
-        delete static_cast<StreamUses*>(block.use.uses);
-    });
+    {
+      const MutexLock lock(heap->mutex());
+      forEachBlock(*heap, [](Block& block) {
+        if (block.state() == BlockState::kAllocated && !ownership::isOwned(ownership::load(block)))
+          delete static_cast<StreamUses*>(block.use.uses);
+      });
+    }
     if (driver) segments.leave(*heap);
   }
   pages.shutDown(driver);

@@ -245,7 +245,7 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
   }
 }
 
-void SegmentBacking::leave(Heap& heap) noexcept {
+void SegmentBacking::leave(Heap& heap) noexcept CISTERN_NO_TSA {
   const auto give = [&](const Segment& segment) {
     const auto& own = static_cast<const HeapSegment&>(segment);
     if (!isRange(own)) insist([&] { return returnToDevice(own, heap.pool()); });

@@ -44,9 +44,9 @@ class SegmentBacking {
   /// The device's last answer about a segment.
   LastAnswer& answers() { return answers_; }
   const LastAnswer& answers() const { return answers_; }
-  /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: its lock is
-  /// held.
-  void leave(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+  /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: no other thread
+  /// uses the heap.
+  void leave(Heap& heap) noexcept;
 
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }

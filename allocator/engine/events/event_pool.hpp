@@ -1,5 +1,5 @@
 // Events that were made once and are used again, and what they say. No device call is made under a
-// lock but to destroy them.
+// lock.
 #pragma once
 
 #include <cstdint>
