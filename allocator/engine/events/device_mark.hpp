@@ -83,12 +83,12 @@ class DeviceMark {
     const MutexLock lock(mutex_);
     return answerNow(own);
   }
-  /// Calls order(Event) for each event that is left. Returns whether all calls were true. Pre: no
-  /// stream is unasked.
+  /// Calls order(events) with the events that are left. Returns what that does; false if it is in
+  /// vain. Pre: no stream is unasked.
   template <class Order>
-  bool forEach(Order order) const noexcept {
+  bool order(Order order) const noexcept {
     const MutexLock lock(mutex_);
-    return !in_vain_ && std::ranges::all_of(left_, [&](const auto& e) { return order(*e); });
+    return !in_vain_ && order(left_);
   }
 
  private:

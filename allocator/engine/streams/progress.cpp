@@ -1,5 +1,6 @@
 #include "allocator/engine/streams/progress.hpp"
 
+#include <algorithm>
 #include <new>
 #include <thread>
 #include <utility>
@@ -204,9 +205,12 @@ bool StreamProgress::orderAfterAll(Stream later) {
     return false;
   }
   (void)queued.advance(kAll, [this](Stream stream) { return workOf(stream); });
-  const KnownStreams::Look at = streams_.look(later);
-  if (at.gone || !streams_.answersNow(later)) return false;
-  return queued.forEach([&](Event event) { return device_.waitEvent(later, event).ok(); });
+  return queued.order([&](const std::vector<SharedEvent>& events) {
+    const KnownStreams::Look at = streams_.look(later);
+    if (at.gone || !streams_.answersNow(later)) return false;
+    return std::ranges::all_of(
+        events, [&](const auto& event) { return device_.waitEvent(later, *event).ok(); });
+  });
 }
 
 // Epochs end first, so that what is freed meanwhile is not taken for complete. Nor is memory that a
