@@ -87,7 +87,7 @@ class HandleShelf {
     return handle;
   }
 
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kHandleShelf};
   std::vector<Handle> free_ CISTERN_GUARDED_BY(mutex_);  ///< last in, first out
   std::uint64_t being_made_ CISTERN_GUARDED_BY(mutex_) = 0;
   HandleCounts counts_ CISTERN_GUARDED_BY(mutex_);  ///< `free` is read off the list

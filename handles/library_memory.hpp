@@ -36,7 +36,7 @@ class LibraryMemory {
     Stream stream;
   };
 
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kLibraryMemory};
   std::map<void*, Piece> pieces_ CISTERN_GUARDED_BY(mutex_);
 };
 

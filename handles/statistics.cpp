@@ -9,7 +9,7 @@ namespace cistern {
 namespace {
 
 struct Roll {
-  Mutex mutex;
+  Mutex mutex{LockRank::kHandleSources};
   std::vector<const HandleCountsSource*> sources CISTERN_GUARDED_BY(mutex);
 };
 

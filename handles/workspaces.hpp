@@ -83,7 +83,7 @@ class Workspaces {
   template <class Matches>
   void release(Matches matches) noexcept;
 
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kWorkspaces};
   Table table_ CISTERN_GUARDED_BY(mutex_);
   /// Workspaces of streams that are gone: a graph of the pool may still compute in them.
   PastTable past_ CISTERN_GUARDED_BY(mutex_);

@@ -52,7 +52,7 @@ class PoolUsers {
   /// Guards the table. Scopes of a pool begin and end under it, so that the pool stays meanwhile.
   /// It comes before all of the engine's locks, except those of its hooks and of last-resort
   /// waiting.
-  mutable Mutex mutex;
+  mutable Mutex mutex{LockRank::kPools};
 
   // ---- Users -----------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class RetiredGraphs {
   std::list<Retirement> takeComplete(std::size_t looks) noexcept CISTERN_REQUIRES(mutex_);
   void putBack(std::list<Retirement>& graphs) noexcept;
 
-  Mutex mutex_;  ///< the progress of replays is queried under it
+  Mutex mutex_{LockRank::kRetired};  ///< the progress of replays is queried under it
   std::list<Retirement> graphs_ CISTERN_GUARDED_BY(mutex_);  ///< the next to look at comes first
   std::atomic<std::size_t> count_{0};  ///< in graphs_, for threads without the lock
 };

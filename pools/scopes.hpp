@@ -55,7 +55,7 @@ class Scopes final : public Router {
   /// The link from threads to this object. Threads use it at their end, which may be later than
   /// this object's.
   struct Home {
-    Mutex mutex;  ///< a thread that ends holds it while it uses `scopes`
+    Mutex mutex{LockRank::kScopesHome};  ///< a thread that ends holds it while it uses `scopes`
     Scopes* scopes CISTERN_GUARDED_BY(mutex);  ///< null once closed
   };
   /// A thread's own scope. Its pool stays while the scope does: Pools refuses to let it go.
@@ -87,7 +87,7 @@ class Scopes final : public Router {
   std::atomic<std::uint64_t> next_{1};         ///< the number of the next scope
   std::atomic<int> active_{0};                 ///< in all_, for threads without the lock
   std::atomic<std::size_t> active_shared_{0};  ///< in shared_, for threads without the lock
-  mutable Mutex mutex_;                        ///< a leaf
+  mutable Mutex mutex_{LockRank::kScopes};
   SharedScopes shared_ CISTERN_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, Active> all_ CISTERN_GUARDED_BY(mutex_);  ///< by number
 };

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "allocator/base/lock_order.hpp"
+
 namespace cistern {
 
 class Background {
@@ -25,6 +27,7 @@ class Background {
 
   /// There is work. Never throws; false when no thread can be had, or it was stopped.
   bool wake() noexcept try {
+    const RankedScope rank(LockRank::kBackground);
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
@@ -36,6 +39,7 @@ class Background {
   /// Returns when the piece at hand is done. No piece runs after it.
   void stop() noexcept {
     {
+      const RankedScope rank(LockRank::kBackground);
       const std::lock_guard lock(mutex_);
       stopping_ = true;
       changed_.notify_one();

@@ -61,7 +61,7 @@ class DeviceSlots {
 
  private:
   std::array<std::atomic<T*>, std::size_t(kMaxDevices)> slots_{};
-  mutable Mutex making_;  ///< held to make a slot, never to find one
+  mutable Mutex making_{LockRank::kDeviceSlots};  ///< held to make a slot, never to find one
 };
 
 }  // namespace cistern

@@ -14,7 +14,7 @@ namespace cistern {
 /// std::bad_alloc.
 inline Mutex& endsMutex() {
   static Mutex* const mutex = [] {
-    auto made = std::make_unique<Mutex>();
+    auto made = std::make_unique<Mutex>(LockRank::kEnds);
     atFork([] { endsMutex().takeForFork(); }, [] { endsMutex().releaseAfterFork(); });
     return made.release();
   }();

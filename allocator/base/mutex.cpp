@@ -46,7 +46,7 @@ void Mutex::lockHeld() noexcept CISTERN_NO_TSA {
   while (state_.exchange(kWaitedFor, std::memory_order_acquire) != kFree) {
     state_.wait(kWaitedFor, std::memory_order_relaxed);
   }
-  noteHolder(thisThread());
+  noteTaken();
 }
 
 }  // namespace cistern

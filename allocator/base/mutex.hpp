@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "allocator/base/check.hpp"
+#include "allocator/base/lock_order.hpp"
 
 #if defined(__clang__)
 #define CISTERN_TSA(x) __attribute__((x))
@@ -22,15 +23,21 @@ namespace cistern {
 
 /// One word. Taking a free mutex is one inlined atomic instruction, which is most of a hit's cost
 /// of thread safety. A thread that finds it held spins for a moment, then sleeps. After U. Drepper,
-/// "Futexes Are Tricky", 2011 (mutex 2). Debug and audit builds know which thread holds it.
+/// "Futexes Are Tricky", 2011 (mutex 2). Debug and audit builds know which thread holds it, and
+/// check its rank (lock_ranks.hpp) where a thread may wait for it.
 class CISTERN_TSA(capability("mutex")) Mutex {
  public:
+  explicit constexpr Mutex(LockRank rank) noexcept { setRank(rank); }
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
   void lock() CISTERN_TSA(acquire_capability()) {
+    checkOrder();
     if (!try_lock()) [[unlikely]]
       lockHeld();
   }
   void unlock() CISTERN_TSA(release_capability()) {
-    noteHolder(nullptr);
+    noteGivenUp();
     if (state_.exchange(kFree, std::memory_order_release) == kWaitedFor) [[unlikely]] {
       state_.notify_one();
     }
@@ -39,12 +46,20 @@ class CISTERN_TSA(capability("mutex")) Mutex {
     std::uint32_t expected = kFree;
     const bool free = state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
                                                      std::memory_order_relaxed);
-    if (free) noteHolder(thisThread());
+    if (free) noteTaken();
     return free;
   }
-  /// For a fork, where one function takes it and another releases it (atFork in process.hpp).
-  void takeForFork() CISTERN_NO_TSA { lock(); }
+  /// For a fork, where one function takes it and another releases it (atFork in process.hpp). The C
+  /// library takes all such locks, in an order of its own. So none of them is taken under another.
+  void takeForFork() CISTERN_NO_TSA {
+    if (!try_lock()) lockHeld();
+  }
   void releaseAfterFork() CISTERN_NO_TSA { unlock(); }
+  /// In a child of fork: free, whether a thread of the parent's has it, or the one that forked.
+  void restoreInChild() CISTERN_NO_TSA {
+    noteGivenUp();
+    state_.store(kFree, std::memory_order_relaxed);
+  }
   /// The calling thread holds it, in a place that the analysis cannot follow: a lambda, a loop over
   /// heaps. Release builds trust that; the others check it.
   void assertHeld() const CISTERN_TSA(assert_capability()) {
@@ -56,11 +71,24 @@ class CISTERN_TSA(capability("mutex")) Mutex {
   void lockHeld() noexcept;
 #if defined(CISTERN_DEBUG) || defined(CISTERN_AUDIT_BUILD)
   static const void* thisThread() noexcept;
-  void noteHolder(const void* thread) { holder_.store(thread, std::memory_order_relaxed); }
+  constexpr void setRank(LockRank rank) { rank_ = rank; }
+  void checkOrder() const { lock_order::check(rank_); }
+  void noteTaken() {
+    holder_.store(thisThread(), std::memory_order_relaxed);
+    lock_order::taken(rank_);
+  }
+  /// A child of fork may give up what it has restored.
+  void noteGivenUp() {
+    const void* const holder = holder_.exchange(nullptr, std::memory_order_relaxed);
+    if (holder == thisThread()) lock_order::givenUp(rank_);
+  }
   std::atomic<const void*> holder_{nullptr};
+  LockRank rank_{};
 #else
-  static const void* thisThread() { return nullptr; }
-  void noteHolder(const void*) {}
+  constexpr void setRank(LockRank) {}
+  void checkOrder() const {}
+  void noteTaken() {}
+  void noteGivenUp() {}
 #endif
 
   std::atomic<std::uint32_t> state_{kFree};

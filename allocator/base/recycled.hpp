@@ -1,5 +1,5 @@
 // Records that are reused, and stay in place until all of them go. A thread with a pointer to one
-// that was just given back still looks at a record. Thread-safe; the lock is a leaf.
+// that was just given back still looks at a record. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class Recycled {
   }
 
  private:
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kRecycled};
   std::deque<Record> all_ CISTERN_GUARDED_BY(mutex_);
   /// It may be a part of a record.
   decltype(Record::next) spare_ CISTERN_GUARDED_BY(mutex_) = nullptr;

@@ -72,9 +72,9 @@ struct Engine : Core {
 
   /// Serialises what gives memory back. Two threads do not undo each other, and a thread that
   /// finds nothing knows of what another was giving back.
-  Mutex pressure_mutex;
+  Mutex pressure_mutex{LockRank::kPressure};
   /// Serialises threads that wait for queued work, so that none gives up while another has it.
-  Mutex waiting_mutex;
+  Mutex waiting_mutex{LockRank::kWaiting};
 
   SegmentBacking segments;
   PageBacking pages;

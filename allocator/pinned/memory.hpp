@@ -107,8 +107,8 @@ class PinnedMemory {
 
   Device& device_;
   const Birthplace made_;
-  Mutex system_mutex_;  ///< serialises pinning and giving back; taken before mutex_
-  mutable Mutex mutex_;
+  Mutex system_mutex_{LockRank::kPinnedSystem};
+  mutable Mutex mutex_{LockRank::kPinnedMemory};
   std::array<Layout, kSizeKindCount> layouts_ CISTERN_GUARDED_BY(mutex_);
   Segments refused_ CISTERN_GUARDED_BY(mutex_);  ///< that the system did not take back
   PinnedStats stats_ CISTERN_GUARDED_BY(mutex_);

@@ -83,8 +83,8 @@ class PinnedUses {
 
   const std::function<void(Use&)> over_;
   Recycled<Use> uses_;
-  Mutex making_;   ///< a leaf
-  Mutex waiting_;  ///< one thread at a time waits; comes before all but the owner's system lock
+  Mutex making_{LockRank::kPinnedDevices};
+  Mutex waiting_{LockRank::kPinnedWaiting};
   /// The last one made, which links to the others. None goes before this object.
   std::atomic<OnDevice*> devices_{nullptr};
 };

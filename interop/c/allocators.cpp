@@ -47,7 +47,7 @@ namespace {
 
 // One handle for each device, made at its first use; the objects stay to the end.
 constinit std::array<std::atomic<Word>, std::size_t(kMaxDevices)> shared_handles{};
-constinit Mutex making_shared;
+constinit Mutex making_shared{LockRank::kCSharedHandles};
 
 Options optionsOf(const char* conf) {
   return conf == nullptr ? Options::fromEnvironment() : Options::parse(conf);
@@ -108,7 +108,7 @@ Word sharedHandle(int device) {
   Pools& pools = cistern::pools(device);
   PinnedAllocator& pinned = cistern::pinnedAllocator(device);
   // A thread of the parent may have it.
-  static const bool restored = (inChildOfFork([] { std::construct_at(&making_shared); }), true);
+  static const bool restored = (inChildOfFork([] { making_shared.restoreInChild(); }), true);
   (void)restored;
   const MutexLock lock(making_shared);
   if (const Word there = handle.load(std::memory_order_acquire)) return there;

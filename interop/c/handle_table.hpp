@@ -128,7 +128,7 @@ class HandleTable {
   }
 
   inline static constinit std::array<std::atomic<Chunk*>, kMost / kChunk> chunks_{};
-  inline static constinit Mutex mutex_;
+  inline static constinit Mutex mutex_{LockRank::kCHandles};
   inline static constinit std::size_t made_ CISTERN_GUARDED_BY(mutex_) = 0;
   inline static constinit bool forks_told_ CISTERN_GUARDED_BY(mutex_) = false;
 };

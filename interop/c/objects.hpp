@@ -47,7 +47,7 @@ struct AllocatorObject {
   std::unique_ptr<Pools> own_pools;
   std::unique_ptr<PinnedAllocator> own_pinned;
 
-  Mutex mutex;
+  Mutex mutex{LockRank::kCAllocator};
   int pools_made = 0, captures_made = 0;  ///< under the lock
   bool ending = false;                    ///< the same
 };
@@ -84,7 +84,7 @@ struct PoolObject {
 
   const Child child;
   MemPool pool;
-  Mutex mutex;
+  Mutex mutex{LockRank::kCPool};
   std::vector<Scope> scopes;  ///< under the lock
   bool ending = false;        ///< the same
 };
@@ -97,7 +97,7 @@ struct CaptureObject {
       : child(of, &AllocatorObject::captures_made), memory(*of.pools) {}
 
   const Child child;
-  Mutex mutex;
+  Mutex mutex{LockRank::kCCapture};
   GraphMemory memory;  ///< under the lock
 };
 

@@ -66,7 +66,7 @@ class SharedAllocators {
     return slots_[ordinalIndex(device)].load(std::memory_order_acquire);
   }
   /// A thread of the parent may have been making one. A driver may fork while it is opened.
-  void restoreInChild() { std::construct_at(&making_); }
+  void restoreInChild() { making_.restoreInChild(); }
   Shared& at(int device) {
     if (Shared* const there = find(device)) return *there;
     return make(device);
@@ -95,7 +95,7 @@ class SharedAllocators {
 
   std::array<std::atomic<Shared*>, std::size_t(kMaxDevices)> slots_{};
   std::atomic<int> made_{0};  ///< none is made for this device, or one after it
-  Mutex making_;
+  Mutex making_{LockRank::kSharedAllocators};
 };
 
 // Without a destructor: static objects may free to the very end.

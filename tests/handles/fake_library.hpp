@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "allocator/base/mutex.hpp"
 #include "cistern/error.hpp"
 #include "cistern/types.hpp"
 #include "handles/current_handle.hpp"
@@ -40,9 +40,9 @@ struct FakeHandle {
 /// Every handle there ever was: a leak on purpose is none to a leak checker, and a destroyed handle
 /// can be told from a live one.
 inline FakeHandle* makeFakeHandle(int device) {
-  static Mutex& mutex = *new Mutex;
+  static std::mutex& mutex = *new std::mutex;
   static auto& all = *new std::vector<std::unique_ptr<FakeHandle>>;
-  const MutexLock lock(mutex);
+  const std::lock_guard lock(mutex);
   all.push_back(std::make_unique<FakeHandle>());
   all.back()->device = device;
   return all.back().get();

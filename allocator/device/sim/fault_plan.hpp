@@ -43,7 +43,7 @@ class PlannedFaults final : public FaultPlan {
   std::optional<ErrorKind> countDown(Call call) CISTERN_REQUIRES(mutex_);
   bool roll() CISTERN_REQUIRES(mutex_);
 
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kFaults};
   std::vector<Countdown> countdowns_ CISTERN_GUARDED_BY(mutex_);
   std::array<std::optional<ErrorKind>, kCallCount> always_ CISTERN_GUARDED_BY(mutex_){};
   std::optional<Random> random_ CISTERN_GUARDED_BY(mutex_);

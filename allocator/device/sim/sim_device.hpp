@@ -162,7 +162,7 @@ class SimDevice final : public SimulatedDevice {
   const Birthplace made_;
   const SimConfig config_;
   PlannedFaults faults_;  ///< has its own lock
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kSimDevice};
   HostClock clock_ CISTERN_GUARDED_BY(mutex_);
   Memory memory_ CISTERN_GUARDED_BY(mutex_);
   Effects effects_ CISTERN_GUARDED_BY(mutex_);

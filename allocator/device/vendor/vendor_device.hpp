@@ -157,11 +157,11 @@ class VendorDevice final : public Device {
 
   const Facts facts_;
   const Birthplace made_;
-  Mutex access_mutex_;
+  Mutex access_mutex_{LockRank::kPeers};
   std::map<Address, Mapped> mapped_ CISTERN_GUARDED_BY(access_mutex_);
   /// The devices that may use the mappings: this one, then the peers.
   std::vector<VirtualMemory::Access> admitted_ CISTERN_GUARDED_BY(access_mutex_);
-  Mutex pool_mutex_;
+  Mutex pool_mutex_{LockRank::kDriverPool};
   PoolHandle pool_ CISTERN_GUARDED_BY(pool_mutex_) = nullptr;  ///< made when first needed
 };
 

@@ -41,7 +41,7 @@ class Imports {
   Device& device_;
   const Birthplace made_;
   std::atomic<bool> any_left_{false};
-  Mutex mutex_;  ///< a leaf
+  Mutex mutex_{LockRank::kImports};
   std::list<ImportedRange> left_ CISTERN_GUARDED_BY(mutex_);
 };
 

@@ -74,7 +74,7 @@ class SegmentBacking {
   LastAnswer answers_;
   /// A thread that looked one up a moment ago still looks at a record.
   Recycled<HeapSegment> records_;
-  mutable Mutex mutex_;  ///< a leaf
+  mutable Mutex mutex_{LockRank::kSegments};
   std::unordered_map<const HeapSegment*, Held> held_ CISTERN_GUARDED_BY(mutex_);
   Places places_ CISTERN_GUARDED_BY(mutex_){kSegmentPlaces, kRangePlaces};
   std::atomic<std::uint64_t> taken_{0}, returned_{0};

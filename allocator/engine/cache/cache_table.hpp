@@ -97,7 +97,7 @@ class CacheTable {
   const std::uint64_t number_;  ///< never used twice; from 1
   static constexpr std::uint64_t kNone = UINT64_MAX;
   CacheGround ground_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kCacheTable};
   std::uint64_t handle_ CISTERN_GUARDED_BY(mutex_) = 0;
   std::size_t count_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< of caches, which are numbered from 0
   std::array<std::atomic<Chunk*>, kMostCaches / kChunk> chunks_{};

@@ -115,7 +115,7 @@ class Recording : public Capture, public std::enable_shared_from_this<Recording>
   const Stream origin_;
   const std::uint32_t number_;
   std::atomic<std::uint64_t> id_{0};  ///< 0 until it has begun
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kRecording};
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
   RecordedStreams streams_ CISTERN_GUARDED_BY(mutex_);
   WaitingFrees waiting_ CISTERN_GUARDED_BY(mutex_);

@@ -60,7 +60,7 @@ struct Core {
   std::atomic<Address> range_places{kRangePlaces};
 
   /// Serialises threads that hold several heaps' locks. Taken before them.
-  Mutex heaps_mutex;
+  Mutex heaps_mutex{LockRank::kSeveralHeaps};
 
   Totals totals;
   MemoryLog log;

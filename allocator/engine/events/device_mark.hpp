@@ -25,7 +25,7 @@
 
 namespace cistern {
 
-/// Thread-safe. Its lock comes before the known streams'. Streams and events are asked under it.
+/// Thread-safe. Streams and events are asked under its lock.
 class DeviceMark {
  public:
   using Answer = EventPool::Answer;
@@ -97,7 +97,7 @@ class DeviceMark {
     return begun_ && unasked_.empty() && left_.empty() ? Answer::kReached : Answer::kNotYet;
   }
 
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kMark};
   std::vector<Stream> unasked_ CISTERN_GUARDED_BY(mutex_);
   std::vector<SharedEvent> left_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Stream> dead_ CISTERN_GUARDED_BY(mutex_);

@@ -12,8 +12,7 @@
 // The record of one that is gone is dropped some time after its end was reached. So if a stream has
 // been met and has no record, all its work is complete.
 //
-// Locks: streams are asked, and forgotten, under the lock here; so none goes while it is asked. It
-// comes after the backing's, and before those of pending frees, of the heap table and of heaps.
+// Streams are asked, and forgotten, under the lock here; so none goes while it is asked.
 #pragma once
 
 #include <functional>
@@ -105,7 +104,7 @@ class KnownStreams {
   Device& device_;
   EventPool& events_;
   const Told told_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kKnownStreams};
   std::unordered_map<std::uintptr_t, Known> streams_ CISTERN_GUARDED_BY(mutex_);
   /// So many records are looked through for those that can go; then twice as many as were left.
   std::size_t most_records_ CISTERN_GUARDED_BY(mutex_) = kLeastRecords;

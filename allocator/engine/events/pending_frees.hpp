@@ -16,9 +16,9 @@
 // stream that was destroyed without notice waits for the whole device, too.
 //
 // Locks: mutex_ guards everything. Events are asked under it, but never recorded or waited for. No
-// heap's lock is held meanwhile. It comes after those of known streams. Blocks are released outside
-// of it. A poll holds polling_ until what it has found is released. So no thread that waits takes
-// blocks for lost that another has in hand. That lock comes before those of known streams.
+// heap's lock is held meanwhile. Blocks are released outside of it. A poll holds polling_ until
+// what it has found is released. So no thread that waits takes blocks for lost that another has in
+// hand.
 #pragma once
 
 #include <algorithm>
@@ -160,8 +160,8 @@ class PendingFrees {
   /// each, up to 2^kMostBackoff.
   static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
   std::atomic<unsigned> polls_in_vain_{0};
-  Mutex polling_;
-  mutable Mutex mutex_;
+  Mutex polling_{LockRank::kPolling};
+  mutable Mutex mutex_{LockRank::kPendingFrees};
   /// The streams in which something waits, or did when they were polled last.
   std::map<Stream, Queue> queues_ CISTERN_GUARDED_BY(mutex_);
   Stream next_ CISTERN_GUARDED_BY(mutex_){};  ///< the next to be polled is this, or the next higher

@@ -157,7 +157,7 @@ class HookList {
 
   const char* const verb_;
   const bool nests_;
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kHooks};
   Hooks hooks_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<bool> any_{false};  ///< whether there are: a miss takes no lock to find none
 };

@@ -34,7 +34,7 @@ class LastAnswer {
 
  private:
   std::atomic<bool> refused_{false};
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kLastError};
   std::string error_ CISTERN_GUARDED_BY(mutex_);
 };
 

@@ -13,7 +13,7 @@
 
 namespace cistern {
 
-/// Thread-safe; its lock is a leaf. While it is off, one load is all that it costs.
+/// Thread-safe. While it is off, one load is all that it costs.
 class MemoryLog {
  public:
   static constexpr std::size_t kLeast = 65'536;
@@ -41,7 +41,7 @@ class MemoryLog {
 
  private:
   std::atomic<bool> on_{false};
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kMemoryLog};
   std::vector<MemoryEvent> events_ CISTERN_GUARDED_BY(mutex_);
 };
 

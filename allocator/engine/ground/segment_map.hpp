@@ -111,7 +111,7 @@ class SegmentMap {
   /// How many cells the root has words for. It is written after the root, and read before it.
   std::atomic<std::uint64_t> cells_{kNear};
   std::atomic<std::atomic<Word>*> root_;
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kSegmentMap};
   std::atomic<Word>* near_ CISTERN_GUARDED_BY(mutex_);  ///< the first; readers may be in it still
   std::vector<std::unique_ptr<Branch>> branches_ CISTERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Leaf>> leaves_ CISTERN_GUARDED_BY(mutex_);

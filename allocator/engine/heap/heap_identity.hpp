@@ -77,7 +77,7 @@ class HeapIdentity {
   std::atomic<bool> gone_{false};
   std::atomic<bool> on_pages_;
   std::atomic<std::uint32_t> incarnation_{0};
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kHeap};
   std::size_t number_ = 0;
   OfferBoard* board_ = nullptr;
 };

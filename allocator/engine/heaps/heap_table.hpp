@@ -15,7 +15,7 @@
 // they have are looked into n times, not n times by each. The table knows which of them may give to
 // anybody, so a search passes over n pools in use without looking at each.
 //
-// Locks: the writers', which is taken before heaps'; and that of the list, a leaf.
+// Locks: the writers', and that of the list.
 #pragma once
 
 #include <array>
@@ -124,7 +124,7 @@ class HeapTable final : public OfferBoard {
   Totals& totals_;
   Pool nowhere_;  ///< where parked heaps are that were not the default pool's
   std::atomic<Slots*> slots_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kHeapTable};
   /// The table in use and those before it, which readers may look into still; two of a size.
   std::list<Slots> generations_ CISTERN_GUARDED_BY(mutex_);
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
@@ -135,7 +135,7 @@ class HeapTable final : public OfferBoard {
   /// The heaps of all pools, but parked ones, by stream: one stream may have any number.
   using ByStream = std::set<std::pair<std::uintptr_t, Heap*>, std::less<>>;
   ByStream by_stream_ CISTERN_GUARDED_BY(mutex_);
-  mutable Mutex list_mutex_;
+  mutable Mutex list_mutex_{LockRank::kHeapList};
   // Both by number; changed by writers alone.
   std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(list_mutex_);
   std::vector<std::uint8_t> offering_ CISTERN_GUARDED_BY(list_mutex_);  ///< an Offer each

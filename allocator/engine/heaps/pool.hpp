@@ -146,7 +146,7 @@ class Pool {
   std::atomic<Stage> stage_{Stage::kNowhere};
   std::atomic<const SizeRules*> rules_;
   std::atomic<bool> on_pages_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kPool};
   MempoolId_t id_ CISTERN_GUARDED_BY(mutex_);
   PoolTraits traits_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Heap*> heaps_ CISTERN_GUARDED_BY(mutex_);

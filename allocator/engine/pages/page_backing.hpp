@@ -81,7 +81,7 @@ class PageBacking {
   bool emptyHeap(Heap& heap);
 
   Core& core_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kPages};
   pages::State state_ CISTERN_GUARDED_BY(mutex_);
   Background background_;
 };

@@ -1,8 +1,7 @@
 // The pools of one allocator: memory kept apart begins and ends here. The folder pools/ decides
 // what uses which pool. The table owns the pools' records, and knows the router.
 //
-// The lock comes before the backing's and heaps' locks. Thread-safe; nothing here may be called
-// with a heap's lock held.
+// Thread-safe; nothing here may be called with a heap's lock held.
 #pragma once
 
 #include <deque>
@@ -60,7 +59,7 @@ class PoolTable {
   Core& core_;
   CacheTable& caches_;
   std::atomic<Router*> router_{nullptr};
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kPoolTable};
   std::deque<Pool> pools_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Pool*> spare_ CISTERN_GUARDED_BY(mutex_);  ///< those that are nowhere; room for all
   std::atomic<int> lenders_{0};                          ///< live pools that lend

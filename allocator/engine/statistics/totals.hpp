@@ -22,7 +22,7 @@
 // Statistics that hits do not count (segments, reserved bytes, blocks that wait for queued work)
 // are counted here directly, and exactly.
 //
-// The lock is a leaf, taken under any other. Thread-safe.
+// Thread-safe.
 #pragma once
 
 #include <vector>
@@ -109,7 +109,7 @@ class Totals {
 
   const Birthplace made_;
   const std::int64_t device_total_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kTotals};
   std::vector<ThreadCounters*> threads_ CISTERN_GUARDED_BY(mutex_);
   StatSums sums_ CISTERN_GUARDED_BY(mutex_);      ///< what was published, by whomever
   bool exact_ CISTERN_GUARDED_BY(mutex_) = true;  ///< one thread at most since peaks were reset

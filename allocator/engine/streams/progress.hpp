@@ -123,7 +123,7 @@ class StreamProgress {
   Device& device_;
   EventPool& events_;
   KnownStreams& streams_;
-  Mutex turns_;                                    ///< before a mark's, and known streams'
+  Mutex turns_{LockRank::kMarkTurns};
   SharedMark present_ CISTERN_GUARDED_BY(turns_);  ///< streams are asked for it; null at first
   SharedMark next_ CISTERN_GUARDED_BY(turns_);     ///< has not begun; null: nobody waits for it
   std::atomic<std::uint32_t> asking_{0};           ///< threads that query a stream at this moment

@@ -128,7 +128,7 @@ class DriverDevice final : public Device {
   std::atomic<bool> gone_{false};
   bool tried_ = false;  ///< what works was found out; only then a refusal says nothing of that
 
-  Mutex mutex_;  ///< never held with another lock taken inside
+  Mutex mutex_{LockRank::kDriverDevice};
   std::map<Address, std::uint64_t> sizes_ CISTERN_GUARDED_BY(mutex_);  ///< of pages, and of mallocs
   std::map<Address, std::uint64_t> mapped_ CISTERN_GUARDED_BY(mutex_);  ///< made accessible
   std::vector<int> admitted_ CISTERN_GUARDED_BY(mutex_);                ///< this device first

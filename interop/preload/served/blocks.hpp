@@ -108,7 +108,7 @@ class Blocks {
     }
   };
   struct alignas(64) Shard {
-    Mutex mutex;
+    Mutex mutex{LockRank::kBlocks};
     std::vector<Entry*> places CISTERN_GUARDED_BY(mutex);
     std::size_t used CISTERN_GUARDED_BY(mutex) = 0;
     std::deque<Entry> all CISTERN_GUARDED_BY(mutex);

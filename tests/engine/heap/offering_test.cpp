@@ -29,7 +29,7 @@ struct OfferingRig : Parts {
     return !heap.withdrawn();
   }
   void auditAll() {
-    Mutex several;
+    Mutex several{LockRank::kSeveralHeaps};
     const MutexLock lock(several);
     std::vector<Heap*> all = heaps.all();
     const HeapLocks locks(several, all);

@@ -1,9 +1,9 @@
 #include "tests/handles/bound/fake_vendor.hpp"
 
 #include <memory>
+#include <mutex>
 #include <utility>
 
-#include "allocator/base/mutex.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern::test {
@@ -29,9 +29,9 @@ const handles::VendorRuntime& FakeRuntime::table() { return kTable; }
 
 // Kept for good, as libraries' handles that are never destroyed are.
 FakeState* FakeLibraries::newState() {
-  static Mutex& mutex = *new Mutex;
+  static std::mutex& mutex = *new std::mutex;
   static auto& all = *new std::vector<std::unique_ptr<FakeState>>;
-  const MutexLock lock(mutex);
+  const std::lock_guard lock(mutex);
   if (failures_to_come > 0) {
     --failures_to_come;
     return nullptr;
