@@ -8,10 +8,10 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "allocator/base/mutex.hpp"
 #include "cistern/memory.hpp"
 #include "interop/torch/pools.hpp"
 
@@ -25,11 +25,11 @@ using cistern_torch::TorchPools;
 // Each device has one, made at its first use and never destroyed.
 TorchPools& poolsOf(int device) {
   static std::array<std::atomic<TorchPools*>, 64> made{};
-  static std::mutex making;
+  static Mutex making{LockRank::kTorchPools};
   Pools& pools = cistern::pools(device);  // refuses other devices
   std::atomic<TorchPools*>& slot = made[std::size_t(device)];
   if (TorchPools* const there = slot.load(std::memory_order_acquire)) return *there;
-  const std::lock_guard lock(making);
+  const MutexLock lock(making);
   if (slot.load(std::memory_order_acquire) == nullptr)
     slot.store(new TorchPools(pools), std::memory_order_release);
   return *slot.load(std::memory_order_acquire);

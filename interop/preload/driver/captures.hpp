@@ -6,8 +6,8 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
+#include "allocator/base/mutex.hpp"
 #include "interop/preload/driver/vendor.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
@@ -16,12 +16,12 @@ class Captures {
  public:
   /// Held while something is put into streams that no capture may have; a capture begins before or
   /// after it.
-  std::mutex& beginning() noexcept { return beginning_; }
+  Mutex& beginning() noexcept { return beginning_; }
 
   /// Calls `begin`, which begins a capture if it returns kSuccess.
   template <class Begin>
   Code begin(Begin begin) {
-    const std::lock_guard lock(beginning_);
+    const MutexLock lock(beginning_);
     const Code result = begin();
     if (result == kSuccess) ++begun_;
     return result;
@@ -41,7 +41,7 @@ class Captures {
   void forget() noexcept { begun_ = 0; }
 
  private:
-  std::mutex beginning_;
+  Mutex beginning_{LockRank::kCapturesBegin};
   std::atomic<int> begun_{0};
 };
 

@@ -2,7 +2,6 @@
 #include "interop/preload/driver/context_order.hpp"
 
 #include <algorithm>
-#include <mutex>
 
 #include "interop/preload/driver/order_calls.hpp"
 
@@ -14,7 +13,7 @@ ContextOrder::~ContextOrder() {
 }
 
 void ContextOrder::unfollow() noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   if (!isFollowed()) return;
   open();
   orWait([&] {
@@ -34,12 +33,12 @@ ContextOrder::Known* ContextOrder::find(StreamHandle stream) noexcept {
 }
 
 bool ContextOrder::knows(StreamHandle stream) {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   return find(stream) != nullptr;
 }
 
 void ContextOrder::created(StreamHandle stream) {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   if (find(stream) != nullptr) return;
   made_.push_back({stream, 0, 0});
   // If nobody reports its work, it comes after the last cut from the start.
@@ -49,7 +48,7 @@ void ContextOrder::created(StreamHandle stream) {
 // The hub takes its work over. A new stream may get the handle, so nothing that is known of it
 // stays.
 void ContextOrder::destroying(StreamHandle stream) noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   ++epoch_;
   Known* const known = find(stream);
   if (known == nullptr || known == &legacy_) return;
@@ -84,7 +83,7 @@ void ContextOrder::open() noexcept {
 }
 
 bool ContextOrder::cutAnew() noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   if (captures_.maybe() || !isFollowed()) return false;
   open();
   return true;
@@ -109,7 +108,7 @@ Code ContextOrder::barrier() noexcept {
 }
 
 Code ContextOrder::reach(StreamHandle& hub) noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   return inContext([&] {
     Code result = close();
     if (result == kSuccess) result = makeHub();
@@ -122,7 +121,7 @@ Code ContextOrder::reach(StreamHandle& hub) noexcept {
 // Puts a marker behind the last one and the event. It does not wait for the streams' work since the
 // last cut: the next marker covers that.
 Code ContextOrder::allAfter(EventHandle event) noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   return inContext([&] {
     Code result = close();
     if (result == kSuccess) result = makeHub();

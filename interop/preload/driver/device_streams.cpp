@@ -115,7 +115,7 @@ Result<CaptureInfo> DriverDevice::doCaptureInfo(Stream stream) {
       result = kSuccess;
     }
   } else if (captures_.maybe()) {
-    const std::lock_guard lock(captures_.beginning());
+    const MutexLock lock(captures_.beginning());
     if (order_.capturing()) status = kActiveCapture;
   }
   if (status == kNoCapture) return outcome(Call::kCaptureInfo, result, CaptureInfo{});

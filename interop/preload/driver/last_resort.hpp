@@ -11,9 +11,17 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "allocator/base/mutex.hpp"
 #include "interop/preload/driver/vendor.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
+
+namespace detail {
+struct TurnsOfDevice {
+  Mutex turn{LockRank::kLastResort};
+  std::shared_mutex growing;  ///< shared while memory is taken; waited for in a turn alone
+};
+}  // namespace detail
 
 /// The calling thread's turn as long as it lives; it waits for those before it. Pre: the thread has
 /// none, and holds no lock.
@@ -36,17 +44,14 @@ class LastResort {
   }
 
  private:
-  struct OfDevice {
-    std::mutex turn;
-    std::shared_mutex growing;  ///< shared while memory is taken; after `turn`
-  };
+  using OfDevice = detail::TurnsOfDevice;
   static OfDevice& of(int device) noexcept { return devices_[unsigned(device) % devices_.size()]; }
 
   static inline std::array<OfDevice, 64> devices_;
   static inline constinit thread_local bool mine_ = false;
 
   OfDevice& device_;
-  const std::lock_guard<std::mutex> turn_;
+  const MutexLock turn_;
   const std::lock_guard<std::shared_mutex> alone_;
 };
 

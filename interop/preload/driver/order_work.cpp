@@ -1,6 +1,5 @@
 // Markers, and the work between them: see context_order.hpp.
 #include <algorithm>
-#include <mutex>
 
 #include "interop/preload/driver/order_calls.hpp"
 #include "interop/preload/record/ledger.hpp"
@@ -128,7 +127,7 @@ void ContextOrder::closed() noexcept {
 // ---- Work ---------------------------------------------------------------------------------------
 
 ContextOrder::Entered ContextOrder::enter(StreamHandle stream, std::uint64_t& seen) noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   bool captured = false;
   if (open_ || captures_.maybe() || isBehind(stream)) {
     orWait([&] {
@@ -148,14 +147,14 @@ ContextOrder::Entered ContextOrder::enter(StreamHandle stream, std::uint64_t& se
 }
 
 void ContextOrder::worked(StreamHandle stream) noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   if (find(stream) == nullptr) made_.push_back({stream, 0, 0});
   find(stream)->worked_at = epoch_;
   has_work_ = true;
 }
 
 void ContextOrder::enterAny() noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   orWait([&] {
     const Code result = close();
     return result == kSuccess ? catchUpAll() : result;
@@ -165,7 +164,7 @@ void ContextOrder::enterAny() noexcept {
 }
 
 void ContextOrder::workedAny() noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   anywhere_at_ = epoch_;
   has_work_ = true;
 }
@@ -175,12 +174,12 @@ void ContextOrder::workedAny() noexcept {
 // Work that is submitted from now on is reported anew. A wait for the legacy stream may have been
 // one for no per-thread default stream.
 ContextOrder::Waiting ContextOrder::waiting() noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   return {++epoch_, marker_number_};
 }
 
 void ContextOrder::waited(const Waiting& since, const StreamHandle* stream) noexcept {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   const auto settle = [&](Known& known) {
     if (known.worked_at < since.epoch) known.worked_at = 0;
     known.behind = std::max(known.behind, stream == nullptr ? since.marker : 0);

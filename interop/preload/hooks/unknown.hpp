@@ -13,8 +13,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "allocator/base/mutex.hpp"
 #include "interop/preload/driver/work.hpp"
 #include "interop/preload/hooks/entry.hpp"
 #include "interop/preload/hooks/labels.hpp"
@@ -32,7 +32,7 @@ constexpr std::size_t kStubs = 1024;  // with the named ones; see the assembly
 
 std::array<std::atomic<void*>, kStubs> functions{};
 std::atomic<std::size_t> used{kNamed};
-std::mutex changing;
+Mutex changing{LockRank::kDriverFunctions};
 
 Code notThere() noexcept { return kNotInitialized; }
 
@@ -67,7 +67,7 @@ void* stubAt(std::size_t index) noexcept { return const_cast<char*>(stubs + inde
 }  // namespace
 
 void* unknownWork(void* function) noexcept {
-  const std::lock_guard lock(changing);
+  const MutexLock lock(changing);
   for (std::size_t i = kNamed; i < used; ++i) {
     if (functions[i] == function) return stubAt(i);
   }

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <string_view>
 
@@ -14,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "allocator/base/mutex.hpp"
 #include "interop/preload/process/cancellation.hpp"
 
 namespace cistern::preload {
@@ -79,12 +79,12 @@ class TraceFile {
  public:
   explicit TraceFile(const RunFile& file) : file_(file), last_(nanosecondsNow()) {}
   std::uint64_t allocation(std::uint64_t bytes, std::uint64_t stream) noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     append({bytes, stream, 0, 1});
     return allocations_++;
   }
   void free(std::uint64_t allocation) noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     append({allocation, 0, 0, 2});
   }
 
@@ -117,7 +117,7 @@ class TraceFile {
     add(record().trace_events);
   }
 
-  std::mutex mutex_;
+  Mutex mutex_{LockRank::kTrace};
   const RunFile file_;
   TraceRow* rows_ = nullptr;
   std::size_t row_ = kRows;

@@ -86,7 +86,7 @@ bool Contexts::has(Context& context, StreamHandle stream) {
 
 Context* Contexts::meet(ContextHandle context) {
   met(context);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::unique_ptr<Context>& there = contexts_[context];
   if (there == nullptr) there = std::make_unique<Context>(*driver(), captures_, context);
   return there.get();
@@ -94,7 +94,7 @@ Context* Contexts::meet(ContextHandle context) {
 
 // An allocator that cannot be made is tried only once: the driver then serves its requests.
 void Contexts::makeServing(Context& context) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (context.serving() != nullptr || context.refused_) return;
   try {
     auto* const made = new Serving(*driver(), context.order(), captures_, reuse_);
@@ -118,8 +118,8 @@ void Contexts::makeServing(Context& context) {
 // ---- Captures -----------------------------------------------------------------------------------
 
 bool Contexts::capturing() {
-  const std::lock_guard lock(mutex_);
-  const std::lock_guard beginning(captures_.beginning());
+  const MutexLock lock(mutex_);
+  const MutexLock beginning(captures_.beginning());
   for (const auto& [handle, context] : contexts_) {
     if (context->order().capturing()) return true;
   }
@@ -133,7 +133,7 @@ bool Contexts::capturing() {
 // too (peers, copies between devices), and no cut is for both.
 void Contexts::met(ContextHandle context) {
   met_any_ = true;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (first_ == kNoContext) {
     first_ = context;
     if (asksForCompletion() || !active()) reuse_ = Reuse::kComplete;
@@ -153,7 +153,7 @@ void Contexts::afterEnd(ContextHandle context) { drop(context, true); }
 void Contexts::drop(ContextHandle context, bool gone) {
   std::unique_ptr<Context> ended;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (first_ == context && reuse_ == Reuse::kInOrder)
       first_ = kNoContext;  // the next one is alone
     const auto found = contexts_.find(context);
@@ -162,7 +162,7 @@ void Contexts::drop(ContextHandle context, bool gone) {
     contexts_.erase(found);
     ++changes_;
   }
-  { const std::lock_guard nobody_is_at_it(giving_back_); }
+  { const MutexLock nobody_is_at_it(giving_back_); }
   const std::uint64_t bytes = blocks_.drop(*ended);
   takeFrom(record().requested, bytes);
   Serving* const serving = ended->serving();
@@ -180,7 +180,7 @@ std::optional<Blocks::Around> Contexts::around(Address address) {
 
 bool Contexts::cover(Address address) {
   if (sharing_.around(address)) return true;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [handle, context] : contexts_) {
     Serving* const serving = context->serving();
     if (serving != nullptr && serving->allocator.owns(toPointer(address))) return true;
@@ -190,10 +190,10 @@ bool Contexts::cover(Address address) {
 
 // Several contexts of one device have the same memory to share.
 Gave Contexts::giveBack(int device, const Serving* but) {
-  const std::lock_guard giving(giving_back_);
+  const MutexLock giving(giving_back_);
   std::vector<Serving*> all;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [handle, context] : contexts_) {
       Serving* const serving = context->serving();
       if (serving != nullptr && serving != but && serving->device.ordinal() == device)
@@ -212,7 +212,7 @@ Gave Contexts::giveBack(int device, const Serving* but) {
 
 std::uint64_t Contexts::keptOn(int device) {
   std::uint64_t kept = 0;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [handle, context] : contexts_) {
     Serving* const serving = context->serving();
     if (serving == nullptr || serving->device.ordinal() != device) continue;
@@ -230,7 +230,7 @@ void Contexts::admit(ContextHandle owner, int device) {
 }
 
 void Contexts::workIsUnseen() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   work_is_unseen_ = true;
   ContextOrder::workIsUnseen();
   if (ContextOrder* const order = ContextOrder::followed()) order->unfollow();

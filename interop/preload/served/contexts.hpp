@@ -9,10 +9,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
+#include "allocator/base/mutex.hpp"
 #include "interop/preload/driver/driver_device.hpp"
 #include "interop/preload/process/cancellation.hpp"
 #include "interop/preload/served/blocks.hpp"
@@ -127,9 +127,8 @@ class Contexts {
 
   static inline constinit thread_local Seen seen_{};
   static inline constinit std::atomic<Contexts*> that_serve_{nullptr};
-  std::mutex
-      giving_back_;  // while it is held, no context's allocator goes; never taken under mutex_
-  std::mutex mutex_;
+  Mutex giving_back_{LockRank::kGivingBack};  // while it is held, no context's allocator goes
+  Mutex mutex_{LockRank::kContexts};
   std::unordered_map<ContextHandle, std::unique_ptr<Context>> contexts_;  // under mutex_, as is
   ContextHandle first_ = kNoContext;
   std::atomic<std::uint64_t> changes_{1};  // a thread looks its context up anew after each
@@ -148,7 +147,7 @@ template <class Forget>
 void Contexts::destroying(StreamHandle stream, Forget forget) {
   Context* owner = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [handle, context] : contexts_) {
       if (context->order().knows(stream)) owner = context.get();
     }

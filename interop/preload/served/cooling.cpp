@@ -8,7 +8,7 @@
 namespace cistern::preload::GPU_NAMESPACE {
 
 void Cooling::add(const Cooled& block) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   open_.push_back(block);
   any_.store(true, std::memory_order_relaxed);
 }
@@ -21,20 +21,20 @@ void Cooling::addAfter(const Cooled& block, StreamHandle stream) {
     if (event != nullptr) (void)driver_.destroyEvent(event);
     return add(block);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   batches_.push_back({{event}, {block}, {}});
   any_.store(true, std::memory_order_relaxed);
 }
 
 void Cooling::keep(std::vector<Cooled> blocks) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   open_.insert(open_.end(), blocks.begin(), blocks.end());
 }
 
 // The blocks that may be reused at once; none while a capture is under way, or if the barrier
 // fails.
 std::vector<Cooled> Cooling::orderOpen(std::vector<Cooled> blocks) {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   const bool captured = captures_.maybe() && order_.capturing();
   if (captured || order_.barrier() != kSuccess) {
     keep(std::move(blocks));
@@ -45,7 +45,7 @@ std::vector<Cooled> Cooling::orderOpen(std::vector<Cooled> blocks) {
 
 // The events of a batch before which as much work was submitted are good for these blocks too.
 bool Cooling::join(std::uint64_t work, const std::vector<Cooled>& blocks) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Batch& batch : batches_) {
     if (batch.work != work) continue;
     batch.blocks.insert(batch.blocks.end(), blocks.begin(), blocks.end());
@@ -62,7 +62,7 @@ void Cooling::waited(std::uint64_t work) noexcept {
 
 // The work that the program has submitted before it freed a block is counted by now.
 std::vector<Cooled> Cooling::fenceOpen(std::vector<Cooled> blocks) {
-  const std::lock_guard lock(captures_.beginning());
+  const MutexLock lock(captures_.beginning());
   const std::optional<std::uint64_t> work = ContextOrder::workSoFar();
   Batch batch{{}, {}, work};
   const bool captured = captures_.maybe() && order_.capturing();
@@ -77,7 +77,7 @@ std::vector<Cooled> Cooling::fenceOpen(std::vector<Cooled> blocks) {
   }
   preload::add(record().fences);
   batch.blocks = std::move(blocks);
-  const std::lock_guard changing(mutex_);
+  const MutexLock changing(mutex_);
   batches_.push_back(std::move(batch));
   return {};
 }
@@ -95,7 +95,7 @@ bool Cooling::hasPassed(Batch& batch, Ask ask) {
 std::vector<Cooled> Cooling::passedBatches(Ask ask) {
   std::vector<Batch> looked_at;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     looked_at.swap(batches_);
   }
   std::vector<Cooled> passed;
@@ -108,7 +108,7 @@ std::vector<Cooled> Cooling::passedBatches(Ask ask) {
     passed.insert(passed.end(), batch.blocks.begin(), batch.blocks.end());
     if (batch.work) waited(*batch.work);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Batch& batch : left) batches_.push_back(std::move(batch));
   any_.store(!open_.empty() || !batches_.empty(), std::memory_order_relaxed);
   return passed;
@@ -140,14 +140,15 @@ bool Cooling::giveAll(CachingAllocator& allocator, const std::vector<Cooled>& bl
 // allocator.
 bool Cooling::settle(CachingAllocator& allocator) {
   if (!any_.load(std::memory_order_relaxed)) return false;
-  const std::unique_lock settling(settling_, std::try_to_lock);
-  return settling.owns_lock() && settleAlone(allocator);
+  if (!settling_.try_lock()) return false;
+  const MutexUnlock unlock(settling_);
+  return settleAlone(allocator);
 }
 
 bool Cooling::settleAlone(CachingAllocator& allocator) {
   std::vector<Cooled> open;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     open.swap(open_);
   }
   bool gave = false;
@@ -161,7 +162,7 @@ bool Cooling::settleAlone(CachingAllocator& allocator) {
 }
 
 void Cooling::settleWaiting(CachingAllocator& allocator) {
-  const std::lock_guard settling(settling_);
+  const MutexLock settling(settling_);
   (void)settleAlone(allocator);
   if (!captures_.maybe()) (void)giveAll(allocator, passedBatches(&Functions::synchronizeEvent));
 }

@@ -18,10 +18,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "allocator/base/mutex.hpp"
 #include "cistern/allocator.hpp"
 #include "interop/preload/driver/driver_device.hpp"
 
@@ -82,8 +82,8 @@ class Cooling {
   ContextOrder& order_;
   Captures& captures_;
   const std::atomic<Reuse>& reuse_;
-  std::mutex settling_;  // held until what was found is the allocator's; before mutex_
-  std::mutex mutex_;
+  Mutex settling_{LockRank::kCoolingSettling};  // held until what was found is the allocator's
+  Mutex mutex_{LockRank::kCooling};
   std::vector<Cooled> open_;    // freed, with nothing put behind them yet; under mutex_, as are
   std::vector<Batch> batches_;  // those behind which events are under way
   std::atomic<std::uint64_t> complete_{0};  ///< all work is, of which there was so much

@@ -68,7 +68,7 @@ bool Sharing::isOwn(const sharing::BlockName& name) const { return shared_.named
 Address Sharing::open(Context& context, const sharing::BlockName& name) {
   sharing::OpenedBlock block = blocks_.open(context.serving()->allocator, name);
   const Address address = toAddress(block.pages.get()) + block.offset;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Opened& opened = opened_[address];
   opened = {std::move(block.pages), block.bytes, &context, opened.times + 1};
   add(record().handles_opened);
@@ -78,7 +78,7 @@ Address Sharing::open(Context& context, const sharing::BlockName& name) {
 // Unmapping calls the driver, which is done without the lock.
 bool Sharing::close(Address address) {
   std::shared_ptr<void> last;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = opened_.find(address);
   if (found == opened_.end()) return false;
   if (--found->second.times > 0) return true;
@@ -88,7 +88,7 @@ bool Sharing::close(Address address) {
 }
 
 std::optional<Blocks::Around> Sharing::around(Address address) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto above = opened_.upper_bound(address);
   if (above == opened_.begin()) return std::nullopt;
   const auto& [begin, opened] = *std::prev(above);
@@ -99,7 +99,7 @@ std::optional<Blocks::Around> Sharing::around(Address address) const {
 void Sharing::drop(Context& context) {
   shared_.freedAllOf(context.serving()->allocator);
   std::vector<std::shared_ptr<void>> gone;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [address, opened] : opened_) {
     if (opened.context == &context) gone.push_back(std::move(opened.pages));
   }

@@ -7,9 +7,9 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "allocator/base/mutex.hpp"
 #include "interop/preload/driver/vendor.hpp"
 #include "interop/preload/served/blocks.hpp"
 #include "interop/sharing/shared_blocks.hpp"
@@ -61,8 +61,8 @@ class Sharing {
 
   sharing::SharedBlocks& shared_ = sharing::SharedBlocks::theOne();
   sharing::OpenedBlocks& blocks_ = sharing::OpenedBlocks::theOne();
-  mutable std::mutex mutex_;
-  std::map<Address, Opened> opened_;  ///< under mutex_, which is a leaf
+  mutable Mutex mutex_{LockRank::kOpened};
+  std::map<Address, Opened> opened_;  ///< under mutex_
 };
 
 }  // namespace cistern::preload::GPU_NAMESPACE

@@ -13,10 +13,10 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <mutex>
 
 #include <link.h>
 
+#include "allocator/base/mutex.hpp"
 #include "interop/preload/hooks/entry.hpp"
 #include "interop/preload/hooks/rows.hpp"
 
@@ -99,9 +99,9 @@ void note(const char* what, const Id& id) {
 
 // One copy for each table, which stays.
 const void* answerFor(const void* table, const Id& id) {
-  static std::mutex mutex;
+  static cistern::Mutex mutex{cistern::LockRank::kDriverTables};
   static auto& copies = *new std::map<const void*, const void*>;
-  const std::lock_guard lock(mutex);
+  const cistern::MutexLock lock(mutex);
   const auto [it, is_new] = copies.try_emplace(table, nullptr);
   if (!is_new) return it->second;
   it->second = withStubs(static_cast<void* const*>(table), id);
