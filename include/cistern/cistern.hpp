@@ -4,6 +4,7 @@
 #include "cistern/allocator.hpp"
 #include "cistern/current.hpp"
 #include "cistern/device.hpp"
+#include "cistern/device_calls.hpp"
 #include "cistern/error.hpp"
 #include "cistern/graph.hpp"
 #include "cistern/memory.hpp"

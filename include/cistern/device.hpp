@@ -1,13 +1,15 @@
 // The device contract: all that the engine may ask of a GPU, and all that it may rely on.
 //
 // Each public call counts itself and forwards to one private virtual function that a backend
-// provides (sim/, vendor/). To port Cistern to another device, implement those functions and pass
-// tests/device/contract_test.cpp; docs/porting.md walks through it.
+// provides (sim/, vendor/). The list of calls is device_calls.hpp: it makes the forwarders, and
+// says which calls a backend may leave out. To port Cistern to another device, implement the others
+// and pass tests/device/contract_test.cpp; docs/porting.md walks through it.
 //
 // Every call, on every backend, keeps these rules.
 //   - It is thread-safe. Any thread may call it, whatever its current device, which stays the same.
 //   - A failure is a value and changes nothing, except where said otherwise.
 //   - No exception leaves a backend.
+//   - A call that a backend may leave out (device_calls.hpp) is kNotSupported there.
 #pragma once
 
 #include <array>
@@ -19,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cistern/device_calls.hpp"
 #include "cistern/status.hpp"
 #include "cistern/types.hpp"
 
@@ -76,7 +79,7 @@ class CISTERN_API Device {
 
   // ---- Identity: constant for the life of the object; no device call. --------------------------
 
-  /// "sim", "cuda" or "hip".
+  /// The name that openDevice knows the backend by: "sim", "cuda", "hip".
   virtual std::string backend() const = 0;
   /// "NVIDIA H200", "simulated device".
   virtual std::string name() const = 0;
@@ -159,7 +162,12 @@ class CISTERN_API Device {
   Status synchronizeDevice();
 
   // ---- Capture ---------------------------------------------------------------------------------
+  // Where captureSupported() is false, no stream is ever being captured: captureInfo and
+  // captureFrontier say so, exchangeCaptureMode changes nothing and returns kRelaxed, and the other
+  // calls are kNotSupported.
 
+  /// Whether the device can capture streams.
+  virtual bool captureSupported() const { return true; }
   Result<CaptureInfo> captureInfo(Stream stream);
   /// captureInfo, and the nodes that the next work recorded on the stream would follow. They
   /// replace the content of `nodes`, in no order. Empty at the start of a capture, and without an
@@ -235,52 +243,14 @@ class CISTERN_API Device {
  private:
   void count(Call call);
 
-  // A backend that cannot do a call that is defined here leaves it: the call is kNotSupported.
-
-  virtual Result<Address> doMalloc(std::size_t bytes) = 0;
-  virtual Status doFree(Address address) = 0;
-  virtual Result<MemoryInfo> doMemoryInfo() = 0;
-  virtual Result<Address> doReserve(std::size_t bytes) = 0;
-  virtual Status doFreeReservation(Address address, std::size_t bytes) = 0;
-  virtual Result<Page> doCreatePage(std::size_t bytes) = 0;
-  virtual Status doReleasePage(Page page) = 0;
-  virtual Status doMap(Address address, std::size_t bytes, Page page) = 0;
-  virtual Status doSetAccess(Address address, std::size_t bytes) = 0;
-  virtual Status doUnmap(Address address, std::size_t bytes) = 0;
-  virtual Result<int> doExportPage(Page page);
-  virtual Result<Page> doImportPage(int descriptor);
-  virtual Result<FabricHandle> doExportToFabric(Page page);
-  virtual Result<Page> doImportFromFabric(const FabricHandle& handle);
-  virtual Result<Stream> doCreateStream() = 0;
-  virtual Status doDestroyStream(Stream stream) = 0;
-  virtual Status doWaitEvent(Stream stream, Event event) = 0;
-  virtual Result<bool> doQueryStream(Stream stream) = 0;
-  virtual Status doSynchronizeStream(Stream stream) = 0;
-  virtual Result<Event> doCreateEvent() = 0;
-  virtual Status doDestroyEvent(Event event) = 0;
-  virtual Status doRecordEvent(Event event, Stream stream) = 0;
-  virtual Result<bool> doQueryEvent(Event event) = 0;
-  virtual Status doSynchronizeEvent(Event event) = 0;
-  virtual Status doSynchronizeDevice() = 0;
-  virtual Result<CaptureInfo> doCaptureInfo(Stream stream) = 0;
-  virtual Result<CaptureInfo> doCaptureFrontier(Stream stream, std::vector<GraphNode>& nodes) = 0;
-  virtual Status doNodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies) = 0;
-  virtual Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) = 0;
-  virtual Status doBeginCapture(Stream stream, CaptureMode mode) = 0;
-  virtual Result<DeviceGraph> doEndCapture(Stream stream) = 0;
-  virtual Result<DeviceGraphExec> doInstantiate(DeviceGraph graph) = 0;
-  virtual Status doLaunchGraph(DeviceGraphExec exec, Stream stream) = 0;
-  virtual Status doDestroyGraph(DeviceGraph graph) = 0;
-  virtual Status doDestroyGraphExec(DeviceGraphExec exec) = 0;
-  virtual Status doDumpGraph(DeviceGraph graph, const std::string& path) = 0;
-  virtual Status doCopy(Address to, Address from, std::size_t bytes, Stream stream) = 0;
-  virtual Result<void*> doHostMalloc(std::size_t bytes) = 0;
-  virtual Status doHostFree(void* pointer) = 0;
-  virtual Result<bool> doCanAccessPeer(int peer_ordinal) = 0;
-  virtual Status doAdmitPeer(int peer_ordinal);
-  virtual Result<Address> doMallocAsync(std::size_t bytes, Stream stream) = 0;
-  virtual Status doFreeAsync(Address address, Stream stream) = 0;
-  virtual Result<DriverPoolInfo> doDriverPool(bool reset) = 0;
+  // A backend's own functions, which device_calls.hpp lists: doMalloc for malloc, and so on.
+#define CISTERN_PURE(Kind, function, name, Returns, parameters, arguments) \
+  virtual Returns do##Kind parameters = 0;
+#define CISTERN_VIRTUAL(Kind, function, name, Returns, parameters, arguments) \
+  virtual Returns do##Kind parameters;
+  CISTERN_DEVICE_CALLS(CISTERN_PURE, CISTERN_VIRTUAL, CISTERN_VIRTUAL, CISTERN_VIRTUAL)
+#undef CISTERN_PURE
+#undef CISTERN_VIRTUAL
 
   std::array<std::atomic<std::uint64_t>, kCallCount> counts_{};
   std::array<std::atomic<std::uint64_t>, kCallCount> background_counts_{};

@@ -1,17 +1,14 @@
 // The result of a device call: a value, or a failure that names the vendor's code and the call.
-// Failures are values here because the engine answers most of them by trying something else. The
-// calls themselves are here too, by name. They are counted, and priced on the simulated device.
-// Faults are planned by call.
+// Failures are values here because the engine answers most of them by trying something else.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
+#include "cistern/device_calls.hpp"
 #include "cistern/error.hpp"
 
 // X11/Xlib.h makes Status a macro. A program that has included it has it again at the end.
@@ -19,59 +16,6 @@
 #undef Status
 
 namespace cistern {
-
-/// Every kind of call that is made to a device.
-enum class Call : std::uint8_t {
-  kMalloc,
-  kFree,
-  kMemoryInfo,
-  kReserve,
-  kFreeReservation,
-  kCreatePage,
-  kReleasePage,
-  kMap,
-  kSetAccess,
-  kUnmap,
-  kExportPage,
-  kImportPage,
-  kCreateStream,
-  kDestroyStream,
-  kWaitEvent,
-  kQueryStream,
-  kSynchronizeStream,
-  kCreateEvent,
-  kDestroyEvent,
-  kRecordEvent,
-  kQueryEvent,
-  kSynchronizeEvent,
-  kSynchronizeDevice,
-  kCaptureInfo,
-  kCaptureFrontier,
-  kNodeDependencies,
-  kExchangeCaptureMode,
-  kBeginCapture,
-  kEndCapture,
-  kInstantiate,
-  kLaunchGraph,
-  kDestroyGraph,
-  kDestroyGraphExec,
-  kDumpGraph,
-  kCopy,
-  kHostMalloc,
-  kHostFree,
-  kCanAccessPeer,
-  kAdmitPeer,
-  kMallocAsync,
-  kFreeAsync,
-  kDriverPool,
-  kOpen,  ///< finding and opening a device: in errors only, before there is one to count on
-  kCount,
-};
-
-inline constexpr std::size_t kCallCount = std::size_t(Call::kCount);
-
-/// The call's name in reports and JSON: "malloc", "create_page", …; static storage.
-CISTERN_API std::string_view callName(Call call);
 
 /// The meaning of a failure to a caller, whichever vendor it came from.
 enum class ErrorKind : std::uint8_t {

@@ -8,12 +8,6 @@ namespace {
 StreamHandle handleOf(Stream stream) { return reinterpret_cast<StreamHandle>(stream.raw); }
 EventHandle handleOf(Event event) { return reinterpret_cast<EventHandle>(event.raw); }
 
-// The engine never makes these calls on a device that serves a program: the program has made its
-// streams, its graphs and its copies itself.
-DeviceError notForUs(Call call) {
-  return {call, ErrorKind::kNotSupported, kNotSupported, "kNotSupported", {}};
-}
-
 }  // namespace
 
 Result<bool> DriverDevice::readiness(Call call, Code result) const {
@@ -129,37 +123,5 @@ Result<CaptureMode> DriverDevice::doExchangeCaptureMode(CaptureMode mode) {
   const Code result = driver_.exchangeCaptureMode(&exchanged);
   return outcome(Call::kExchangeCaptureMode, result, CaptureMode(exchanged));
 }
-
-// ---- What the engine does not ask for -----------------------------------------------------------
-
-Result<Stream> DriverDevice::doCreateStream() { return notForUs(Call::kCreateStream); }
-Status DriverDevice::doDestroyStream(Stream) { return notForUs(Call::kDestroyStream); }
-Result<CaptureInfo> DriverDevice::doCaptureFrontier(Stream, std::vector<GraphNode>&) {
-  return notForUs(Call::kCaptureFrontier);
-}
-Status DriverDevice::doNodeDependencies(GraphNode, std::vector<GraphNode>&) {
-  return notForUs(Call::kNodeDependencies);
-}
-Status DriverDevice::doBeginCapture(Stream, CaptureMode) { return notForUs(Call::kBeginCapture); }
-Result<DeviceGraph> DriverDevice::doEndCapture(Stream) { return notForUs(Call::kEndCapture); }
-Result<DeviceGraphExec> DriverDevice::doInstantiate(DeviceGraph) {
-  return notForUs(Call::kInstantiate);
-}
-Status DriverDevice::doLaunchGraph(DeviceGraphExec, Stream) { return notForUs(Call::kLaunchGraph); }
-Status DriverDevice::doDestroyGraph(DeviceGraph) { return notForUs(Call::kDestroyGraph); }
-Status DriverDevice::doDestroyGraphExec(DeviceGraphExec) {
-  return notForUs(Call::kDestroyGraphExec);
-}
-Status DriverDevice::doDumpGraph(DeviceGraph, const std::string&) {
-  return notForUs(Call::kDumpGraph);
-}
-Status DriverDevice::doCopy(Address, Address, std::size_t, Stream) { return notForUs(Call::kCopy); }
-Result<void*> DriverDevice::doHostMalloc(std::size_t) { return notForUs(Call::kHostMalloc); }
-Status DriverDevice::doHostFree(void*) { return notForUs(Call::kHostFree); }
-Result<Address> DriverDevice::doMallocAsync(std::size_t, Stream) {
-  return notForUs(Call::kMallocAsync);
-}
-Status DriverDevice::doFreeAsync(Address, Stream) { return notForUs(Call::kFreeAsync); }
-Result<DriverPoolInfo> DriverDevice::doDriverPool(bool) { return notForUs(Call::kDriverPool); }
 
 }  // namespace cistern::preload::GPU_NAMESPACE

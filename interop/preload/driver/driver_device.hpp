@@ -55,9 +55,9 @@ class DriverDevice final : public Device {
   Code inContext(Call call) const;
 
  private:
-  Result<Address> doMalloc(std::size_t bytes) override;
-  Status doFree(Address address) override;
-  Result<MemoryInfo> doMemoryInfo() override;
+  // The engine makes no other call on a device that serves a program. The program has made its
+  // streams, its graphs and its copies itself.
+  CISTERN_OVERRIDE_REQUIRED_CALLS
   Result<Address> doReserve(std::size_t bytes) override;
   Status doFreeReservation(Address address, std::size_t bytes) override;
   Result<Page> doCreatePage(std::size_t bytes) override;
@@ -67,35 +67,9 @@ class DriverDevice final : public Device {
   Status doMap(Address address, std::size_t bytes, Page page) override;
   Status doSetAccess(Address address, std::size_t bytes) override;
   Status doUnmap(Address address, std::size_t bytes) override;
-  Result<Stream> doCreateStream() override;
-  Status doDestroyStream(Stream stream) override;
-  Status doWaitEvent(Stream stream, Event event) override;
-  Result<bool> doQueryStream(Stream stream) override;
-  Status doSynchronizeStream(Stream stream) override;
-  Result<Event> doCreateEvent() override;
-  Status doDestroyEvent(Event event) override;
-  Status doRecordEvent(Event event, Stream stream) override;
-  Result<bool> doQueryEvent(Event event) override;
-  Status doSynchronizeEvent(Event event) override;
-  Status doSynchronizeDevice() override;
   Result<CaptureInfo> doCaptureInfo(Stream stream) override;
-  Result<CaptureInfo> doCaptureFrontier(Stream stream, std::vector<GraphNode>& nodes) override;
-  Status doNodeDependencies(GraphNode node, std::vector<GraphNode>& dependencies) override;
   Result<CaptureMode> doExchangeCaptureMode(CaptureMode mode) override;
-  Status doBeginCapture(Stream stream, CaptureMode mode) override;
-  Result<DeviceGraph> doEndCapture(Stream stream) override;
-  Result<DeviceGraphExec> doInstantiate(DeviceGraph graph) override;
-  Status doLaunchGraph(DeviceGraphExec exec, Stream stream) override;
-  Status doDestroyGraph(DeviceGraph graph) override;
-  Status doDestroyGraphExec(DeviceGraphExec exec) override;
-  Status doDumpGraph(DeviceGraph graph, const std::string& path) override;
-  Status doCopy(Address to, Address from, std::size_t bytes, Stream stream) override;
-  Result<void*> doHostMalloc(std::size_t bytes) override;
-  Status doHostFree(void* pointer) override;
   Result<bool> doCanAccessPeer(int peer_ordinal) override;
-  Result<Address> doMallocAsync(std::size_t bytes, Stream stream) override;
-  Status doFreeAsync(Address address, Stream stream) override;
-  Result<DriverPoolInfo> doDriverPool(bool reset) override;
 
   template <class Call>
   Code onStream(Stream stream, Call call);
