@@ -1,9 +1,12 @@
-// The number of devices that "auto" could have opened where it opened one.
+// What opening a device by name needs, beside the table of backends.
 #pragma once
 
-#include "cistern/device.hpp"
+#include "allocator/device/backends.hpp"
 
 namespace cistern {
+
+/// Throws InvalidArgument, naming what is allowed, unless ordinal < devices. Pre: ordinal >= 0.
+void requireOrdinal(const Backend& backend, int ordinal, int devices);
 
 /// The devices of that backend that this process can open; at least 1. Pre: `device` is open.
 int devicesBeside(const Device& device);

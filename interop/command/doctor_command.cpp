@@ -10,6 +10,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
+#include "allocator/device/backends.hpp"
 #include "cistern/options.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/doctor/self_test.hpp"
@@ -32,7 +33,7 @@ struct Found {
   std::string why_not;  ///< what ended the search
 };
 
-Found devicesOf(const std::string& backend, int most) {
+Found devicesOf(std::string_view backend, int most) {
   Found found;
   try {
     while (int(found.devices.size()) < most)
@@ -121,16 +122,15 @@ bool describeOptions(std::ostream& out) try {
 }
 
 ExitStatus examine(const std::string& wanted, Console& console) {
-  const std::vector<std::string> backends =
-      wanted.empty() ? std::vector<std::string>{"cuda", "hip"} : std::vector<std::string>{wanted};
   console.out << "NVIDIA's kernel module: " << printable(nvidiaModule()) << '\n';
   bool any = false, well = describeOptions(console.out);
-  for (const std::string& backend : backends) {
-    const Found found = devicesOf(backend, backend == "sim" ? 1 : kMostDevices);
+  for (const Backend* const backend : backends()) {
+    if (wanted.empty() ? backend->simulated : backend->name != wanted) continue;
+    const Found found = devicesOf(backend->name, backend->simulated ? 1 : kMostDevices);
     for (const auto& device : found.devices)
       well &= describe(*device, found.devices.size(), console.out);
     if (found.devices.empty())
-      console.out << fmt::format("{}: {}\n", backend, printable(found.why_not));
+      console.out << fmt::format("{}: {}\n", backend->name, printable(found.why_not));
     any |= !found.devices.empty();
   }
   console.out << "cistern run: " << runText(any) << '\n';
@@ -144,8 +144,10 @@ Command addDoctor(CLI::App& program) {
   CLI::App* parser = program.add_subcommand(
       "doctor", "Say what this machine has, and try whether Cistern works there");
   const auto backend = std::make_shared<std::string>();
-  parser->add_option("--device", *backend, "Only this backend: cuda, hip or sim")
-      ->check(CLI::IsMember({"cuda", "hip", "sim"}))
+  std::vector<std::string> names;
+  for (const Backend* const known : backends()) names.emplace_back(known->name);
+  parser->add_option("--device", *backend, "Only this backend: " + backendNames())
+      ->check(CLI::IsMember(names))
       ->type_name("BACKEND");
   return {parser, [backend](Console& console) { return examine(*backend, console); }};
 }

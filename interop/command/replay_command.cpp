@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "allocator/device/backends.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/not_empty.hpp"
 #include "interop/command/replay/arguments.hpp"
@@ -72,7 +73,8 @@ void addPolicies(CLI::App& parser, Arguments& a) {
 
 void addDevice(CLI::App& parser, Arguments& a) {
   parser
-      .add_option("--device", a.device, "auto, sim, cuda or hip; auto is the first GPU, else sim")
+      .add_option("--device", a.device,
+                  fmt::format("auto, {}; auto is the first GPU, else sim", backendNames()))
       ->check(kNotEmpty)
       ->type_name("NAME");
   auto* capacity =

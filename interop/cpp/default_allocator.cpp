@@ -30,7 +30,7 @@ std::unique_ptr<Device> openShared(int ordinal) {
   }
   std::unique_ptr<Device> device = openDevice("auto", ordinal);
   static std::atomic<bool> said{false};
-  if (device->backend() == "sim" && !said.exchange(true)) {
+  if (isSimulated(device->backend()) && !said.exchange(true)) {
     std::fputs(
         "cistern: no GPU is found here; the device is simulated, and its addresses are not memory. "
         "(CISTERN_BACKEND=cuda makes this an error, CISTERN_BACKEND=sim says that it is meant.)\n",
@@ -85,7 +85,7 @@ class SharedAllocators {
     const MutexLock lock(making_);
     if (Shared* const there = find(device)) return *there;
     Shared* const made = std::make_unique<Shared>(device).release();
-    if (device == 0 && (made->device->backend() == "sim" || devicesBeside(*made->device) == 1))
+    if (device == 0 && (isSimulated(made->device->backend()) || devicesBeside(*made->device) == 1))
       first.store(&made->allocator, std::memory_order_release);
     if (device != 0) detail::another_device.store(true, std::memory_order_relaxed);
     slots_[ordinalIndex(device)].store(made, std::memory_order_release);

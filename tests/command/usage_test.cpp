@@ -41,7 +41,7 @@ TEST_CASE("an unknown name is refused with the names that are allowed") {
       "direct, async");
   requireRefused({"replay", trace.path(), "--policy", "torch,best"}, "'best'");
   requireRefused({"replay", trace.path(), "--device", "gpu"},
-                 "unknown device 'gpu': must be auto, sim, cuda or hip");
+                 "unknown device 'gpu': must be auto, cuda, hip or sim");
   requireRefused({"replay", trace.path(), "--device", "sim", "--conf", "limits:3G"}, "limits");
   requireRefused({"replay", trace.path(), "--speed"}, "--speed");
 }

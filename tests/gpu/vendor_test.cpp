@@ -23,8 +23,8 @@ std::string refusal(std::string_view backend, int ordinal) {
 }
 
 bool anyDevice() {
-  for (const Vendor& vendor : vendors()) {
-    if (vendor.device_count()) return true;
+  for (const Backend& vendor : vendors()) {
+    if (vendor.deviceCount()) return true;
   }
   return false;
 }
@@ -32,14 +32,14 @@ bool anyDevice() {
 }  // namespace
 
 TEST_CASE("a backend without a device says why, each time it is asked") {
-  for (const Vendor& vendor : vendors()) {
+  for (const Backend& vendor : vendors()) {
     INFO(vendor.name);
     for (int round = 0; round < 2; ++round) {
-      const Result<int> count = vendor.device_count();
+      const Result<int> count = vendor.deviceCount();
       if (count.ok()) continue;
       CHECK(count.error().call == Call::kOpen);
       CHECK(count.error().kind ==
-            (vendor.compiled_in() ? ErrorKind::kNoDevice : ErrorKind::kNotSupported));
+            (vendor.compiled_in ? ErrorKind::kNoDevice : ErrorKind::kNotSupported));
       CHECK(!count.error().detail.empty());
       CHECK_THAT(count.error().message(), ContainsSubstring("open failed"));
       const auto opened = vendor.open(0);
@@ -50,12 +50,12 @@ TEST_CASE("a backend without a device says why, each time it is asked") {
 }
 
 TEST_CASE("an ordinal that the machine does not have is refused") {
-  for (const Vendor& vendor : vendors()) {
+  for (const Backend& vendor : vendors()) {
     INFO(vendor.name);
     CHECK(!vendor.open(-1).ok());
     CHECK(!vendor.open(4096).ok());
     CHECK_THAT(refusal<InvalidArgument>(vendor.name, -1), ContainsSubstring("-1"));
-    const Result<int> count = vendor.device_count();
+    const Result<int> count = vendor.deviceCount();
     if (!count.ok()) continue;
     CHECK(vendor.open(count.value()).error().kind == ErrorKind::kNoDevice);
     const std::string text = refusal<InvalidArgument>(vendor.name, count.value());
@@ -72,8 +72,8 @@ TEST_CASE("an unknown backend is refused by name, with the ones that there are")
 }
 
 TEST_CASE("asking for a vendor that the machine lacks is a device failure") {
-  for (const Vendor& vendor : vendors()) {
-    if (vendor.device_count().ok()) continue;
+  for (const Backend& vendor : vendors()) {
+    if (vendor.deviceCount().ok()) continue;
     CHECK_THAT(refusal<DeviceFailure>(vendor.name, 0), ContainsSubstring("open failed"));
   }
 }

@@ -2,12 +2,13 @@
 // memory moves, and a pool that lends most of the device; with real data, checked word by word.
 #include <deque>
 
+#include "allocator/device/backends.hpp"
 #include "tests/pools/pools_support.hpp"
 
 namespace cistern::test {
 namespace {
 
-bool simulated(Device& device) { return device.backend() == "sim"; }
+bool simulated(Device& device) { return isSimulated(device.backend()); }
 
 /// A graph of three streams: each layer writes an activation on the first, hands it to a side
 /// stream that checks it beside a temporary of its own, and checks it again when that has joined.

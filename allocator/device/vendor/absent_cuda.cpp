@@ -4,8 +4,9 @@
 
 namespace cistern::cuda {
 
-bool compiledIn() { return false; }
 Result<int> deviceCount() { return notBuiltIn("CUDA"); }
 Result<std::unique_ptr<Device>> open(int) { return notBuiltIn("CUDA"); }
+
+constinit const Backend kTableEntry = absentBackend("cuda", deviceCount, open);
 
 }  // namespace cistern::cuda

@@ -4,8 +4,9 @@
 
 namespace cistern::hip {
 
-bool compiledIn() { return false; }
 Result<int> deviceCount() { return notBuiltIn("HIP"); }
 Result<std::unique_ptr<Device>> open(int) { return notBuiltIn("HIP"); }
+
+constinit const Backend kTableEntry = absentBackend("hip", deviceCount, open);
 
 }  // namespace cistern::hip

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "allocator/base/current_device.hpp"
 #include "allocator/device/page_trial.hpp"
 #include "allocator/device/vendor/vendor.hpp"
 #include "allocator/device/vendor/vendor_device.hpp"
@@ -53,8 +52,6 @@ std::unique_ptr<Device> made(Facts facts) {
 
 }  // namespace
 
-bool compiledIn() { return true; }
-
 Result<int> deviceCount() {
   int count = 0;
   const Error error = GPU(GetDeviceCount)(&count);
@@ -77,9 +74,17 @@ Result<std::unique_ptr<Device>> open(int ordinal) {
   }
   const Error error = withCurrent(facts.current, [&] { return askFacts(&facts); });
   if (error != kSuccess) return failure(Call::kOpen, error);
-  addDeviceSwitch(
-      deviceSwitch());  // also has the linker bring it into every program that opens one
   return made(std::move(facts));
 }
+
+// It has the linker bring the switch into every program that opens a device.
+constinit const Backend kTableEntry{
+    .name = kBackend,
+    .compiled_in = true,
+    .simulated = false,
+    .deviceCount = deviceCount,
+    .open = open,
+    .deviceSwitch = deviceSwitch,
+};
 
 }  // namespace cistern::GPU_NAMESPACE

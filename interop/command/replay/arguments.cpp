@@ -1,12 +1,12 @@
 #include "interop/command/replay/arguments.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "allocator/base/option_table.hpp"
+#include "allocator/device/backends.hpp"
 #include "interop/command/console.hpp"
 #include "interop/command/did_you_mean.hpp"
 #include "interop/command/replay/policy.hpp"
@@ -24,10 +24,11 @@ std::optional<std::uint64_t> parseSize(std::string_view option, const std::strin
 }
 
 std::string requireKnownDevice(const std::string& name) {
-  constexpr std::array<std::string_view, 4> kKnown{"auto", "sim", "cuda", "hip"};
-  if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) return name;
-  throw UsageError(fmt::format("unknown device '{}': must be auto, sim, cuda or hip{}", name,
-                               didYouMean(name, kKnown)));
+  std::vector<std::string_view> known{"auto"};
+  for (const Backend* const backend : backends()) known.push_back(backend->name);
+  if (std::find(known.begin(), known.end(), name) != known.end()) return name;
+  throw UsageError(fmt::format("unknown device '{}': must be auto, {}{}", name, backendNames(),
+                               didYouMean(name, known)));
 }
 
 /// Each once, in the order given.

@@ -1,4 +1,5 @@
 // Policy "cistern": the caching allocator as its user has configured it.
+#include "allocator/device/backends.hpp"
 #include "interop/command/replay/engine_policy.hpp"
 
 namespace cistern::command {
@@ -8,7 +9,7 @@ std::unique_ptr<Policy> makeCistern(Device& device, const PolicySettings& settin
   // The simulated clock does not wait for a thread. So the thread's progress would depend on the
   // scheduler, and no two replays would be the same. Without the thread, the next miss does its
   // work, still on the background's account.
-  if (device.backend() == "sim") options.background_thread = false;
+  if (isSimulated(device.backend())) options.background_thread = false;
   return std::make_unique<EnginePolicy>(device, options, settings.capacity);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/printable.hpp"
+#include "allocator/device/backends.hpp"
 #include "interop/command/replay/measure.hpp"
 #include "interop/command/replay/plot.hpp"
 #include "interop/command/replay/policy.hpp"
@@ -22,7 +23,7 @@ namespace {
 void requireSense(const ReplaySettings& s) {
   for (const auto& [given, option] :
        {std::pair{s.check, "--check"}, std::pair{s.gpu_lag_us != 0, "--gpu-lag-us"}}) {
-    if (s.device == "sim" || !given) continue;
+    if (isSimulated(s.device) || !given) continue;
     throw UsageError(fmt::format("{} needs --device sim; the device is {}", option, s.device));
   }
   for (const std::string& name : s.policies) {

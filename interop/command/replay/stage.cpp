@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "allocator/device/backends.hpp"
 #include "allocator/device/sim/costs.hpp"
 #include "cistern/device.hpp"
 
@@ -33,8 +34,8 @@ std::string resolveDevice(const std::string& name) {
 
 Stage::Stage(const ReplaySettings& settings, std::uint32_t streams)
     : step_ns_(stepFor(settings.gpu_lag_us)),
-      lags_(settings.device == "sim" && settings.gpu_lag_us > 0) {
-  if (settings.device == "sim") {
+      lags_(isSimulated(settings.device) && settings.gpu_lag_us > 0) {
+  if (isSimulated(settings.device)) {
     auto sim = openSim(settings);
     sim_ = sim.get();
     device_ = std::move(sim);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/device/backends.hpp"
 #include "interop/command/replay/text.hpp"
 
 namespace cistern::command {
@@ -41,7 +42,7 @@ bool withPages(const ReplaySettings& s) {
 }  // namespace
 
 std::vector<Column> columnsFor(const ReplaySettings& s) {
-  const bool modelled = s.device == "sim";
+  const bool modelled = isSimulated(s.device);
   std::vector<Column> columns;
   const auto add = [&](bool shown, const Column& column) {
     if (shown) columns.push_back(column);

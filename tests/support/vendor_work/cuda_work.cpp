@@ -93,7 +93,8 @@ class CudaWork final : public DeviceWork {
 
 std::unique_ptr<DeviceWork> cudaWork(int ordinal) {
   const Result<int> count = cuda::deviceCount();
-  if (!count && (!cuda::compiledIn() || count.error().kind == ErrorKind::kNoDevice)) return nullptr;
+  if (!count && (!cuda::kTableEntry.compiled_in || count.error().kind == ErrorKind::kNoDevice))
+    return nullptr;
   if (count && ordinal >= count.value()) return nullptr;
   return std::make_unique<CudaWork>(cuda::open(ordinal).orThrow());
 }
