@@ -44,6 +44,18 @@ void abandon(Device& device, Stream stream) {
 
 }  // namespace
 
+CONTRACT_TEST("a device without captures says that nothing is captured", "[contract]", work) {
+  Device& device = work.device();
+  if (device.captureSupported()) return;
+  std::vector<GraphNode> nodes{GraphNode{1}};
+  CHECK(statusOf(device, Stream{}) == CaptureStatus::kNone);
+  CHECK(device.captureFrontier(Stream{}, nodes).orThrow().status == CaptureStatus::kNone);
+  CHECK(nodes.empty());
+  CHECK(device.exchangeCaptureMode(CaptureMode::kGlobal).orThrow() == CaptureMode::kRelaxed);
+  CHECK(device.beginCapture(Stream{}, CaptureMode::kRelaxed).error().kind ==
+        ErrorKind::kNotSupported);
+}
+
 CONTRACT_TEST("captured work runs when its graph is launched, each time", "[contract][capture]",
               work) {
   Device& device = work.device();

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/host_work.hpp"
 
 namespace cistern::test {
 namespace {
@@ -71,6 +72,21 @@ TEST_CASE("data stays what it is under pressure, where streams take each other's
     churn(work, allocator, 400);
     allocator.audit();
   });
+}
+
+TEST_CASE("a backend with only what is required serves an allocator", "[engine]") {
+  for (const char* conf : {"poll_interval:2", "limit:48M,poll_interval:2"}) {
+    INFO(conf);
+    HostWork work;
+    REQUIRE(work.device().backend() == "host");
+    CachingAllocator allocator(work.device(), optionsOf(conf));
+    churn(work, allocator, 400);
+    CHECK(allocator.memoryStats()[Stat::kAllocation].current == 0);
+    allocator.emptyCache();
+    const MemoryInfo memory = work.device().memoryInfo().orThrow();
+    CHECK(memory.free_bytes == memory.total_bytes);
+    allocator.audit();
+  }
 }
 
 TEST_CASE("no race and no wrong data where queued work lags far behind", "[engine]") {
