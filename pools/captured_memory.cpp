@@ -7,9 +7,9 @@
 
 #include "allocator/base/process.hpp"
 #include "allocator/device/per_thread_stream.hpp"
+#include "allocator/engine/backing/imports.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
-#include "allocator/engine/backing/imports.hpp"
 #include "allocator/engine/reports/accounting.hpp"
 #include "cistern/graph.hpp"
 

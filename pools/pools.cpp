@@ -1,8 +1,8 @@
 // The verbs of Pools.
 #include "allocator/engine/giving_back/giving_back.hpp"
-#include "allocator/engine/restoration/restoration.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
 #include "allocator/engine/reports/accounting.hpp"
+#include "allocator/engine/restoration/restoration.hpp"
 #include "cistern/pool.hpp"
 #include "pools/pool_registry.hpp"
 

@@ -24,8 +24,8 @@
   X(kScopesHome, "Scopes::Home::mutex", "keeps the scopes while a thread that has some ends")    \
   X(kWaiting, "Engine::waiting_mutex", "lets one thread at a time wait for queued work")         \
   X(kCoolingSettling, "Cooling::settling_", "is held until what was found is the allocator's")   \
-  X(kPools, "PoolUsers::mutex", "guards which pools there are, and their users")             \
-  X(kRetired, "RetiredGraphs::mutex_", "guards reset graphs whose replays may be queued") \
+  X(kPools, "PoolUsers::mutex", "guards which pools there are, and their users")                 \
+  X(kRetired, "RetiredGraphs::mutex_", "guards reset graphs whose replays may be queued")        \
   X(kRecording, "Recording::mutex_", "guards what is known of one capture")                      \
   X(kPressure, "Engine::pressure_mutex", "lets one thread at a time give memory back")           \
   /* Pinned memory */                                                                            \
@@ -44,11 +44,11 @@
   X(kSimDevice, "SimDevice::mutex_", "guards the simulated device")                              \
   /* Heaps; the device is not called under these */                                              \
   X(kPinnedMemory, "PinnedMemory::mutex_", "guards the pinned blocks, and their uses")           \
-  X(kSeveralHeaps, "Core::heaps_mutex", "lets one thread at a time hold several heaps' locks") \
+  X(kSeveralHeaps, "Core::heaps_mutex", "lets one thread at a time hold several heaps' locks")   \
   X(kHeapTable, "HeapTable::mutex_", "serialises what changes the table of heaps")               \
   X(kEnds, "endsMutex()", "is held where threads end, and what they keep state of goes")         \
   X(kCacheTable, "CacheTable::mutex_", "guards which caches there are")                          \
-  X(kHeap, "Heap::mutex", "guards one heap: a thread takes several under Core::heaps_mutex")   \
+  X(kHeap, "Heap::mutex", "guards one heap: a thread takes several under Core::heaps_mutex")     \
   /* Library handles */                                                                          \
   X(kHandleSources, "HandleCountsSource", "guards the list of handle pools")                     \
   X(kDeviceSlots, "DeviceSlots::making_", "makes a device's value once")
@@ -62,8 +62,8 @@
   X(kTotals, "Totals::mutex_", "guards the sums of statistics")                                 \
   X(kHeapList, "HeapTable::list_mutex_", "guards the list of heaps, and what each offers")      \
   X(kSegmentMap, "SegmentMap::mutex_", "serialises what changes the map of segments")           \
-  X(kSegments, "SegmentBacking::mutex_", "guards held segments, and the places of all")       \
-  X(kLastError, "LastAnswer::mutex_", "guards the last error of the device")                 \
+  X(kSegments, "SegmentBacking::mutex_", "guards held segments, and the places of all")         \
+  X(kLastError, "LastAnswer::mutex_", "guards the last error of the device")                    \
   X(kImports, "Imports::mutex_", "guards what could not be unmapped yet")                       \
   X(kHooks, "HookList::mutex_", "guards one list of the program's functions")                   \
   X(kMemoryLog, "MemoryLog::mutex_", "guards the events that are recorded")                     \
