@@ -74,7 +74,7 @@ class HostDevice final : public Device {
   void reach(Mark mark) CISTERN_REQUIRES(mutex_);
   void reachAll() CISTERN_REQUIRES(mutex_);
 
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::kSimDevice};
   /// A stream's handle is its index; 0 is the default stream.
   std::deque<Queue> queues_ CISTERN_GUARDED_BY(mutex_);
   std::unordered_map<std::uintptr_t, Mark> events_ CISTERN_GUARDED_BY(mutex_);
