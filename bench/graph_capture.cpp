@@ -12,6 +12,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "bench/capture/peer.hpp"
+#include "bench/harness/command_line.hpp"
 #include "bench/launch/empty_kernel.hpp"
 #include "cistern/device.hpp"
 
@@ -139,9 +140,7 @@ class NoAllocator final : public CapturePeer {
   std::unique_ptr<CapturePeer> graph_;
 };
 
-}  // namespace
-
-int main() try {
+void run(bench::CommandLine&) {
   const auto device = openDevice("cuda");
   const Streams streams(*device);
   std::vector<std::unique_ptr<CapturePeer>> peers;
@@ -156,8 +155,8 @@ int main() try {
              "reserved", "of asked");
   fmt::print("{:<32} {:>9} {:>9} {:>9}\n", "", "ms", "ms", "ms");
   for (const auto& peer : peers) measure(*device, *peer, streams);
-  return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "bench_graph_capture: {}\n", error.what());
-  return 1;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::runProgram(argc, argv, run); }

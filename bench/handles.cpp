@@ -2,7 +2,6 @@
 // the library's own set-stream and get-stream calls cost, in one run. Needs a GPU.
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <map>
 #include <vector>
 
@@ -111,15 +110,7 @@ constexpr Row kRows[] = {
 };
 
 void runAll(CommandLine& line, Bench& bench, std::map<std::string, double>& medians) {
-  std::vector<std::string> arguments{line.program(), "--benchmark_repetitions=7",
-                                     "--benchmark_min_time=0.1",
-                                     "--benchmark_report_aggregates_only=true"};
-  arguments.insert(arguments.end(), line.rest().begin(), line.rest().end());
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  int count = int(pointers.size());
-  pointers.push_back(nullptr);
-  benchmark::Initialize(&count, pointers.data());
+  startGoogleBenchmark(line, {});
   for (const Row& row : kRows) {
     auto* const made = benchmark::RegisterBenchmark(
         row.name, [&bench, &row](benchmark::State& state) { (bench.*row.run)(state); });
@@ -138,26 +129,21 @@ void print(std::map<std::string, double>& medians) {
   }
 }
 
-int run(CommandLine& line) {
+void run(CommandLine& line) {
   (void)line.take("device");  // there is but one
   if (!cuda::deviceCount()) {
     fmt::print("bench_handles: left out: no NVIDIA GPU\n");
-    return 0;
+    return;
   }
   Bench bench;
   std::map<std::string, double> medians;
   runAll(line, bench, medians);
   print(medians);
-  return 0;
 }
 
 }  // namespace
 }  // namespace cistern::bench
 
-int main(int argc, char** argv) try {
-  cistern::bench::CommandLine line(argc, argv);
-  return cistern::bench::run(line);
-} catch (const std::exception& error) {
-  fmt::print(stderr, "bench_handles: {}\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  return cistern::bench::runProgram(argc, argv, cistern::bench::run);
 }

@@ -1,11 +1,9 @@
 // What one allocate and one free cost when nothing stands in the way: pairs, churn at up to a
 // million live blocks, and threads. See docs/benchmarks.md.
 #include "allocator/base/bytes.hpp"
-#include "allocator/base/text.hpp"
 #include "bench/harness/plain_pairs.hpp"
 #include "bench/harness/run.hpp"
 #include "bench/workloads/workloads.hpp"
-#include "cistern/error.hpp"
 
 namespace cistern::bench {
 namespace {
@@ -23,11 +21,9 @@ std::vector<Case> hotPathCases() {
 
 /// --pairs N [--size S]: the plain loop. False when it was not asked for.
 bool plainLoopAsked(CommandLine& line) {
-  const auto pairs = line.take("pairs");
+  const auto pairs = line.takeCount("pairs");
   if (!pairs) return false;
-  const auto count = readCount(*pairs);
-  if (!count || *count == 0) throw InvalidArgument("--pairs needs a number above 0");
-  runPlainPairs(*count, parseBytes(line.takeOr("size", "512")));
+  runPlainPairs(*pairs, parseBytes(line.takeOr("size", "512")));
   return true;
 }
 

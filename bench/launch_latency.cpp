@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/harness/command_line.hpp"
 #include "bench/launch/empty_kernel.hpp"
 #include "cistern/allocator.hpp"
 #include "cistern/device.hpp"
@@ -60,9 +61,7 @@ void print(const char* name, const Latency& l) {
              l.p99_us, l.p999_us);
 }
 
-}  // namespace
-
-int main() try {
+void run(bench::CommandLine&) {
   const auto device = openDevice("cuda");
   print("alone", launches(*device));
   // Few pages, so that what moved pages leave behind is soon more than is kept.
@@ -77,8 +76,8 @@ int main() try {
   fmt::print("meanwhile: {} pages moved, {} taken back into use, {} old mappings removed\n",
              pages.recycled, pages.revived, pages.retired);
   print("alone again", launches(*device));
-  return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "bench_launch_latency: {}\n", error.what());
-  return 1;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::runProgram(argc, argv, run); }

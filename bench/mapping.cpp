@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "bench/harness/command_line.hpp"
 #include "bench/meter/driver_meter.hpp"
 #include "bench/peers/torch/abi.hpp"
 #include "cistern/allocator.hpp"
@@ -173,19 +174,19 @@ void compare(const std::filesystem::path& path, const Functions* torch) {
   }
 }
 
-}  // namespace
-
-int main(int count, char** arguments) try {
-  restartWithMeter(arguments);
+void run(bench::CommandLine& line) {
   comparePages();
   const auto torch = openTorch();
   fmt::print("{:<18} {:<22} {:>9} {:>9} {:>9} {:>9}\n", "trace", "allocator", "ns/event", "calls",
              "ms", "bg ms");
-  for (int i = 1; i < count; ++i) {
-    if (arguments[i][0] != '-') compare(arguments[i], torch.get());
+  for (const std::string& argument : line.rest()) {
+    if (argument[0] != '-') compare(argument, torch.get());
   }
-  return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "bench_mapping: {}\n", error.what());
-  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  restartWithMeter(argv);
+  return bench::runProgram(argc, argv, run);
 }

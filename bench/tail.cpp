@@ -13,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include "allocator/base/text.hpp"
 #include "allocator/device/sim/host_clock.hpp"
 #include "allocator/device/sim/sim_device.hpp"
 #include "bench/harness/command_line.hpp"
@@ -145,9 +144,7 @@ void printRow(const std::string& name, const Samples& sorted, double clock) {
 }
 
 void run(CommandLine& line) {
-  const auto seconds = readCount(line.takeOr("seconds", "3"));
-  if (!seconds || *seconds == 0) throw InvalidArgument("--seconds needs a number above 0");
-  const std::chrono::duration<double> length{double(*seconds)};
+  const std::chrono::duration<double> length{double(line.takeCount("seconds").value_or(3))};
   const double clock = clockCost();
   fmt::print("ns per allocate, less the clock's own {:.0f}; {} threads, {} live blocks each\n\n",
              clock, kThreads, kLive);

@@ -18,7 +18,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "allocator/base/text.hpp"
 #include "bench/harness/command_line.hpp"
 #include "bench/peers/roster.hpp"
 #include "bench/workloads/workloads.hpp"
@@ -184,16 +183,9 @@ void printRow(const std::string& name, const Rounds& rounds) {
       mean(together) / mean(alone), median(ratios), most(ratios));
 }
 
-std::size_t countOf(CommandLine& line, std::string_view name, const std::string& otherwise) {
-  const auto count = readCount(line.takeOr(name, otherwise));
-  if (!count || *count == 0)
-    throw InvalidArgument(fmt::format("--{} needs a number above 0", name));
-  return std::size_t(*count);
-}
-
 void run(CommandLine& line) {
-  const std::size_t rounds = countOf(line, "rounds", "9");
-  const std::size_t most = countOf(line, "threads", "16");
+  const std::size_t rounds = line.takeCount("rounds").value_or(9);
+  const std::size_t most = line.takeCount("threads").value_or(16);
   const Roster roster = makeRoster(line.takeOr("device", "sim"), line.takeOr("peers", ""));
   for (const std::string& other : line.rest()) {
     if (other.starts_with("--benchmark_")) continue;  // for the programs beside this one

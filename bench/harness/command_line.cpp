@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/text.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern::bench {
@@ -26,13 +27,23 @@ std::optional<std::string> CommandLine::take(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<std::size_t> CommandLine::takeCount(std::string_view name) {
+  const auto text = take(name);
+  if (!text) return std::nullopt;
+  const auto count = readCount(*text);
+  if (!count || *count == 0)
+    throw InvalidArgument(fmt::format("--{} needs a number above 0", name));
+  return std::size_t(*count);
+}
+
 int runProgram(int argc, char** argv, void (*run)(CommandLine&)) noexcept {
   try {
     CommandLine line(argc, argv);
     run(line);
     return 0;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    const std::string_view path = argv[0];
+    fmt::print(stderr, "{}: {}\n", path.substr(path.rfind('/') + 1), error.what());
     return 2;
   }
 }

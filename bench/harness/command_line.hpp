@@ -1,6 +1,7 @@
 // The benchmarks' own arguments; whatever is not taken is Google Benchmark's.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ class CommandLine {
     return take(name).value_or(otherwise);
   }
 
+  /// take() as a number. Throws InvalidArgument unless it is above 0.
+  std::optional<std::size_t> takeCount(std::string_view name);
+
   const std::string& program() const { return program_; }
   std::vector<std::string>& rest() { return arguments_; }
 
@@ -27,7 +31,8 @@ class CommandLine {
   std::string program_;
 };
 
-/// What main() is: runs the program, prints what it throws, and returns the exit status: 2 then.
+/// What main() is: runs the program, prints its name and what it throws, and returns the exit
+/// status: 2 then.
 int runProgram(int argc, char** argv, void (*run)(CommandLine&)) noexcept;
 
 }  // namespace cistern::bench

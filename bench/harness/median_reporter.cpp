@@ -27,6 +27,21 @@ void MedianReporter::ReportRuns(const std::vector<Run>& runs) {
   ConsoleReporter::ReportRuns(shown);
 }
 
+std::vector<char*> startGoogleBenchmark(CommandLine& line, const std::vector<std::string>& more) {
+  static std::vector<std::string> arguments{line.program(), "--benchmark_repetitions=7",
+                                            "--benchmark_min_time=0.1",
+                                            "--benchmark_report_aggregates_only=true"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  arguments.insert(arguments.end(), line.rest().begin(), line.rest().end());
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  int count = int(pointers.size());
+  pointers.push_back(nullptr);
+  benchmark::Initialize(&count, pointers.data());
+  pointers.resize(std::size_t(count));
+  return pointers;
+}
+
 // A single repetition has no aggregates: it is its own median.
 void MedianReporter::keep(const Run& run) {
   const bool aggregate = run.run_type == Run::RT_Aggregate;

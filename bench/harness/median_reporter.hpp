@@ -1,4 +1,4 @@
-// Google Benchmark's console, which also keeps each case's median.
+// Google Benchmark: its start, and its console, which also keeps each case's median.
 #pragma once
 
 #include <map>
@@ -6,6 +6,8 @@
 #include <vector>
 
 #include <benchmark/benchmark.h>
+
+#include "bench/harness/command_line.hpp"
 
 namespace cistern::bench {
 
@@ -23,5 +25,10 @@ class MedianReporter final : public benchmark::ConsoleReporter {
 
   std::map<std::string, double>& medians_;
 };
+
+/// Starts Google Benchmark: seven repetitions of a tenth of a second, of which the aggregates are
+/// reported; `more`; and then the line's arguments, of which the last counts. Returns the program's
+/// name and the arguments that it does not know.
+std::vector<char*> startGoogleBenchmark(CommandLine& line, const std::vector<std::string>& more);
 
 }  // namespace cistern::bench

@@ -102,28 +102,14 @@ void registerCases(const std::vector<Case>& cases, Results& results, Stage& stag
   }
 }
 
-// Given before the user's arguments, of which the last counts.
-void startGoogleBenchmark(CommandLine& line) {
-  static std::vector<std::string> arguments{
-      line.program(), "--benchmark_repetitions=7", "--benchmark_min_time=0.1",
-      "--benchmark_min_warmup_time=0.3", "--benchmark_report_aggregates_only=true"};
-  arguments.insert(arguments.end(), line.rest().begin(), line.rest().end());
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  int count = int(pointers.size());
-  pointers.push_back(nullptr);
-  benchmark::Initialize(&count, pointers.data());
-  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) {
-    throw InvalidArgument("allowed: --device=sim|cuda|hip, --peers=NAME,..., --benchmark_...");
-  }
-}
-
 }  // namespace
 
 Results runCases(CommandLine& line, const std::vector<Case>& cases) {
   const std::string device = line.takeOr("device", "sim");
   Roster roster = makeRoster(device, line.takeOr("peers", ""));
-  startGoogleBenchmark(line);
+  std::vector<char*> unknown = startGoogleBenchmark(line, {"--benchmark_min_warmup_time=0.3"});
+  if (benchmark::ReportUnrecognizedArguments(int(unknown.size()), unknown.data()))
+    throw InvalidArgument("allowed: --device=sim|cuda|hip, --peers=NAME,..., --benchmark_...");
   Results results;
   results.peers = std::move(roster.peers);
   for (const auto& peer : roster.left_out) results.notes.push_back("left out: " + peer);

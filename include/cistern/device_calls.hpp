@@ -112,7 +112,8 @@
 
 namespace cistern {
 
-/// Every kind of call that is made to a device: kMalloc, kFree, kMemoryInfo, ….
+/// Every kind of call that is made to a device. Calls are counted by kind. The simulated device
+/// prices them by kind, and its FaultPlan fails them by kind.
 enum class Call : std::uint8_t {
 #define CISTERN_KIND(Kind, ...) k##Kind,
   CISTERN_DEVICE_CALLS(CISTERN_KIND, CISTERN_KIND, CISTERN_KIND, CISTERN_NO_ROW)

@@ -30,7 +30,7 @@ std::string lastWords(Body body) {
 }
 
 /// The same of a thread that takes one lock while it holds another.
-[[maybe_unused]] std::string takes(LockRank second, LockRank first) {
+std::string takes(LockRank second, LockRank first) {
   return lastWords([=] {
     Mutex outer(first), inner(second);
     const MutexLock holds(outer);
@@ -38,8 +38,7 @@ std::string lastWords(Body body) {
   });
 }
 
-[[maybe_unused]] bool names(const std::string& text, const std::string& wanted,
-                            const std::string& held) {
+bool names(const std::string& text, const std::string& wanted, const std::string& held) {
   const std::size_t at = text.find("takes " + wanted);
   return at != std::string::npos && text.find("while it holds " + held) > at &&
          text.find("while it holds " + held) != std::string::npos;
