@@ -11,39 +11,6 @@
 namespace cistern::test {
 namespace {
 
-/// What the body says on stderr in a child process; empty unless it aborts.
-template <class Body>
-std::string lastWords(Body body) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const int status = statusOfChild([&] {
-    dup2(ends[1], STDERR_FILENO);
-    (void)std::setvbuf(stderr, nullptr, _IONBF, 0);
-    body();
-  });
-  close(ends[1]);
-  std::string said(4096, '\0');
-  const ssize_t bytes = read(ends[0], said.data(), said.size());
-  close(ends[0]);
-  said.resize(bytes > 0 ? std::size_t(bytes) : 0);
-  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? said : "";
-}
-
-/// The same of a thread that takes one lock while it holds another.
-std::string takes(LockRank second, LockRank first) {
-  return lastWords([=] {
-    Mutex outer(first), inner(second);
-    const MutexLock holds(outer);
-    const MutexLock lock(inner);
-  });
-}
-
-bool names(const std::string& text, const std::string& wanted, const std::string& held) {
-  const std::size_t at = text.find("takes " + wanted);
-  return at != std::string::npos && text.find("while it holds " + held) > at &&
-         text.find("while it holds " + held) != std::string::npos;
-}
-
 /// A lock that the thread which forked holds is free in the child, and may be given up there.
 void restoreHeld() CISTERN_NO_TSA {
   Mutex mutex(LockRank::kSharedAllocators);
@@ -110,6 +77,43 @@ TEST_CASE("a thread that only tries to take a lock, or forks, takes it out of or
 TEST_CASE("a child of fork has a lock again that its parent held", "[base]") { restoreHeld(); }
 
 #if defined(CISTERN_DEBUG) || defined(CISTERN_AUDIT_BUILD)
+namespace {
+
+/// What the body says on stderr in a child process; empty unless it aborts.
+template <class Body>
+std::string lastWords(Body body) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const int status = statusOfChild([&] {
+    dup2(ends[1], STDERR_FILENO);
+    (void)std::setvbuf(stderr, nullptr, _IONBF, 0);
+    body();
+  });
+  close(ends[1]);
+  std::string said(4096, '\0');
+  const ssize_t bytes = read(ends[0], said.data(), said.size());
+  close(ends[0]);
+  said.resize(bytes > 0 ? std::size_t(bytes) : 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? said : "";
+}
+
+/// The same of a thread that takes one lock while it holds another.
+std::string takes(LockRank second, LockRank first) {
+  return lastWords([=] {
+    Mutex outer(first), inner(second);
+    const MutexLock holds(outer);
+    const MutexLock lock(inner);
+  });
+}
+
+bool names(const std::string& text, const std::string& wanted, const std::string& held) {
+  const std::size_t at = text.find("takes " + wanted);
+  return at != std::string::npos && text.find("while it holds " + held) > at &&
+         text.find("while it holds " + held) != std::string::npos;
+}
+
+}  // namespace
+
 TEST_CASE("a lock that nobody holds, or another thread, is not taken for held", "[base]") {
   CHECK(WIFSIGNALED(statusOfChild([] {
     const Mutex mutex(LockRank::kHeap);
