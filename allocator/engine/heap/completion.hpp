@@ -9,11 +9,7 @@
 // every free block stamped with that epoch or an earlier one is safe for all. Several marks may be
 // under way: what was freed between two of them is safe when the second is reached.
 //
-// Epochs never run out. A block's record has room for 32 bits only, so its stamp counts from a
-// base. The base moves on when the present epoch has no stamp any more.
-//
-//   marks[0].epoch <= marks[1].epoch <= … < epoch,  completed < epoch
-//   base < epoch <= base + UINT32_MAX
+//   marks[0].epoch <= marks[1].epoch <= … < epoch
 //
 // Guarded by the heap's lock. progress.hpp asks the streams.
 #pragma once
@@ -26,20 +22,12 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/check.hpp"
-#include "allocator/base/sabotage.hpp"
 #include "allocator/engine/events/device_mark.hpp"
+#include "allocator/engine/heap/epochs.hpp"
 
 namespace cistern {
 
-/// The epochs that a block may have been freed in to be taken.
-struct Epochs {
-  std::uint64_t first = 0, last = UINT64_MAX;
-  static Epochs upTo(std::uint64_t last) { return {0, last}; }
-  static Epochs none() { return {1, 0}; }
-  bool contain(std::uint64_t epoch) const { return first <= epoch && epoch <= last; }
-};
-
-class Completion {
+class Completion : public EpochClock {
  public:
   using Answer = EventPool::Answer;
   /// At most so many marks are under way.
@@ -48,52 +36,24 @@ class Completion {
   /// they would replace each other, and each asks all streams.
   static constexpr std::uint64_t kMarksOfAll = kMostMarks;
 
-  explicit Completion(std::uint64_t first_epoch) : epoch_(first_epoch) {}
+  using EpochClock::EpochClock;
 
-  /// The present epoch.
-  std::uint64_t now() const { return epoch_; }
-  /// The last epoch that is known to be complete.
-  std::uint64_t completed() const { return completed_; }
-  /// Whether all that was freed in that epoch or before is complete.
-  bool complete(std::uint64_t epoch) const {
-    return epoch <= completed_ || broken(Rule::kCompletion);
-  }
-  /// All that was freed in that epoch, which has ended, or before is complete.
-  void noteComplete(std::uint64_t epoch) noexcept { completed_ = std::max(completed_, epoch); }
-  /// Ends the present epoch, and returns it. Pre: not ranOut().
-  std::uint64_t endEpoch() noexcept { return epoch_++; }
   /// All epochs that have ended are complete, and no capture is under way: the heap will be another
   /// stream's. Pre: not isAsked().
   void beginAnew() noexcept {
-    completed_ = epoch_ - 1;
+    noteComplete(now() - 1);
     freed_ = false;
     recorded_ = 0;
     noteSought();
   }
 
-  // ---- Stamps: the epochs of free blocks
-
-  /// The stamp of memory that was used last in that epoch. An epoch that has no stamp any more has
-  /// that of a later epoch.
-  std::uint32_t stampOf(std::uint64_t epoch) const {
-    if (epoch > base_) return std::uint32_t(epoch - base_);
-    return epoch <= completed_ ? kComplete : kFirst;
-  }
-  /// The epoch that a stamp means; 0 for what is complete for good.
-  std::uint64_t epochOf(std::uint32_t stamp) const {
-    return stamp == kComplete ? 0 : base_ + stamp;
-  }
-  /// The next epoch has no stamp: blocks are to be stamped anew (Heap::endedEpoch).
-  bool ranOut() const { return epoch_ - base_ == UINT32_MAX; }
-  /// From now on kFirst means the present epoch, in which no mark covers anything yet.
-  void moveBase() noexcept {
-    base_ = epoch_ - 1;
-    freed_ = true;
-  }
-  static constexpr std::uint32_t kComplete = 0, kFirst = 1;
-
   // ---- Frees: whether there were any
 
+  /// Moves the base of stamps: no mark covers what was freed in the present epoch yet.
+  void moveBase() noexcept {
+    EpochClock::moveBase();
+    freed_ = true;
+  }
   void noteFreed(std::uint64_t bytes = 0) noexcept {
     freed_ = true;
     freed_bytes_ += bytes;
@@ -182,13 +142,13 @@ class Completion {
 
   /// Checks what is promised above; aborts if it does not hold.
   void audit() const {
-    CISTERN_CHECK(completed_ < epoch_ && under_way_ <= kMostMarks);
-    CISTERN_CHECK(base_ < epoch_ && epoch_ - base_ <= UINT32_MAX);
+    EpochClock::audit();
+    CISTERN_CHECK(under_way_ <= kMostMarks);
     for (std::size_t i = 0; i < under_way_; ++i) {
       const bool last = i + 1 == under_way_;
-      CISTERN_CHECK(marks_[i].epoch < (last ? epoch_ : marks_[i + 1].epoch + 1));
+      CISTERN_CHECK(marks_[i].epoch < (last ? now() : marks_[i + 1].epoch + 1));
     }
-    CISTERN_CHECK(left_before_recording_ <= left_ && left_ <= epoch_);
+    CISTERN_CHECK(left_before_recording_ <= left_ && left_ <= now());
   }
 
  private:
@@ -199,9 +159,6 @@ class Completion {
   /// Twelve times all that the heap has.
   static constexpr std::uint8_t kMostFreeMarks = bound(12 * kMarksOfAll);
 
-  std::uint64_t epoch_;
-  std::uint64_t base_ = 0;
-  std::uint64_t completed_ = 0;
   std::uint32_t recorded_ = 0;
   bool freed_ = false;
   bool busy_ = false;            ///< a thread is recording or asking, outside the lock
