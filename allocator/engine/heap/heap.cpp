@@ -25,6 +25,15 @@ void begin(Heap& heap, Block& block, const Request& request) CISTERN_REQUIRES(he
 
 }  // namespace
 
+// Memory that another heap could use may have come about, in large blocks of known age.
+[[gnu::always_inline]] inline void Heap::noteFree(SizeKind kind, const Free& memory, std::uint64_t freed_bytes) noexcept {
+  if (withdrawn_) [[unlikely]]
+    board()->setOffering(*this, true);
+  if (!memory.fresh) completion_.noteFreed(freed_bytes);
+  if (kind == SizeKind::kLarge && onPages())
+    recent_.note(memory.in, memory.from, memory.to, memory.stamp);
+}
+
 // ---- Blocks ------------------------------------------------------------------------------------
 
 Block* Heap::allocate(const Request& request) {
@@ -39,15 +48,6 @@ Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Add
       at ? own.allocateAt(free, *at, request.granules) : own.allocateFrom(free, request.granules);
   begin(*this, *block, request);
   return block;
-}
-
-// Memory that another heap could use may have come about, in large blocks of known age.
-void Heap::noteFree(SizeKind kind, const Free& memory, std::uint64_t freed_bytes) noexcept {
-  if (withdrawn_) [[unlikely]]
-    board()->setOffering(*this, true);
-  if (!memory.fresh) completion_.noteFreed(freed_bytes);
-  if (kind == SizeKind::kLarge && onPages())
-    recent_.note(memory.in, memory.from, memory.to, memory.stamp);
 }
 
 void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
