@@ -92,8 +92,8 @@ function(cistern_vendor_backend target vendor runtime)
   target_link_libraries(${target} PRIVATE ${runtime})
 endfunction()
 
-set(cistern_vendor_sources capture.cpp current.cpp driver_pool.cpp failure.cpp memory.cpp open_vendor.cpp
-                           streams.cpp virtual_memory.cpp)
+set(cistern_vendor_sources capture.cpp vendor_current.cpp vendor_pool.cpp failure.cpp vendor_memory.cpp
+                           open_vendor.cpp vendor_streams.cpp virtual_memory.cpp)
 
 # cistern_add_vendor_backends(target): both backends, each real or absent.
 function(cistern_add_vendor_backends target)

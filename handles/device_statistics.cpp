@@ -3,7 +3,7 @@
 
 #include "cistern/allocator.hpp"
 #include "cistern/handles/library.hpp"
-#include "handles/statistics.hpp"
+#include "handles/handle_statistics.hpp"
 #include "handles/workspaces.hpp"
 
 namespace cistern {

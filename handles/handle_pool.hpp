@@ -21,7 +21,7 @@
 #include "allocator/base/process.hpp"
 #include "cistern/error.hpp"
 #include "handles/handle_shelf.hpp"
-#include "handles/statistics.hpp"
+#include "handles/handle_statistics.hpp"
 
 namespace cistern {
 

@@ -8,7 +8,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/base/mutex.hpp"
-#include "handles/statistics.hpp"
+#include "handles/handle_statistics.hpp"
 
 namespace cistern {
 

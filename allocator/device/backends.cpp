@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "allocator/base/check.hpp"
-#include "allocator/device/sim/entry.hpp"
+#include "allocator/device/sim/sim_backend.hpp"
 #include "allocator/device/vendor/vendor.hpp"
 
 namespace cistern {

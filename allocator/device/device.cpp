@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "allocator/device/background.hpp"
+#include "allocator/device/background_account.hpp"
 
 namespace cistern {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/current_device.hpp"
-#include "allocator/device/sim/entry.hpp"
+#include "allocator/device/sim/sim_backend.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "allocator/base/process.hpp"
-#include "allocator/pinned/memory.hpp"
+#include "allocator/pinned/pinned_memory.hpp"
 #include "cistern/pinned.hpp"
 
 namespace cistern {

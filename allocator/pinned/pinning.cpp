@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "allocator/pinned/counting.hpp"
-#include "allocator/pinned/memory.hpp"
+#include "allocator/pinned/pinned_memory.hpp"
 
 namespace cistern {
 

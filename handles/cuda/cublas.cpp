@@ -2,7 +2,7 @@
 
 #include <cublas_v2.h>
 
-#include "handles/vendor/library.hpp"
+#include "handles/vendor/vendor_library.hpp"
 #include "handles/workspace_size.hpp"
 
 namespace cistern {

@@ -1,7 +1,7 @@
 #include <cublasLt.h>
 
 #include "cistern/handles/cublas.hpp"
-#include "handles/vendor/library.hpp"
+#include "handles/vendor/vendor_library.hpp"
 #include "handles/workspace_size.hpp"
 
 namespace cistern {

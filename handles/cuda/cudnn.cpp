@@ -4,7 +4,7 @@
 
 #include <cudnn.h>
 
-#include "handles/vendor/library.hpp"
+#include "handles/vendor/vendor_library.hpp"
 
 namespace cistern {
 namespace {

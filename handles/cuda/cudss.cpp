@@ -5,7 +5,7 @@
 #include <cudss.h>
 
 #include "handles/library_memory.hpp"
-#include "handles/vendor/library.hpp"
+#include "handles/vendor/vendor_library.hpp"
 
 namespace cistern {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cusparse.h>
 
-#include "handles/vendor/library.hpp"
+#include "handles/vendor/vendor_library.hpp"
 
 namespace cistern {
 namespace {

@@ -1,7 +1,7 @@
 #include <hipsolver/hipsolver.h>
 
 #include "cistern/handles/hip.hpp"
-#include "handles/vendor/library.hpp"
+#include "handles/vendor/vendor_library.hpp"
 
 namespace cistern {
 namespace {

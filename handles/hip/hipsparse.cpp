@@ -1,7 +1,7 @@
 #include <hipsparse/hipsparse.h>
 
 #include "cistern/handles/hip.hpp"
-#include "handles/vendor/library.hpp"
+#include "handles/vendor/vendor_library.hpp"
 
 namespace cistern {
 namespace {

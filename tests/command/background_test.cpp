@@ -1,9 +1,8 @@
 // What is done beside the program, and with pages: kept apart from what the program waits for.
-#include "allocator/device/background.hpp"
-
 #include <numeric>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/device/background_account.hpp"
 #include "allocator/device/sim/sim_device.hpp"
 #include "interop/command/replay/meter.hpp"
 #include "tests/command/command.hpp"

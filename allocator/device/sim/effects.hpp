@@ -1,5 +1,5 @@
 // The effects of queued work, waiting for virtual time to reach them. Under the simulated device's
-// lock. Read next: work.hpp.
+// lock. Read next: queued_work.hpp.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <queue>
 #include <vector>
 
-#include "allocator/device/sim/work.hpp"
+#include "allocator/device/sim/queued_work.hpp"
 
 namespace cistern::sim {
 

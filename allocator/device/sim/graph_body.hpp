@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "allocator/device/sim/graph_order.hpp"
+#include "allocator/device/sim/queued_work.hpp"
 #include "allocator/device/sim/shadow.hpp"
-#include "allocator/device/sim/work.hpp"
 #include "cistern/types.hpp"
 
 namespace cistern::sim {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "allocator/device/background.hpp"
+#include "allocator/device/background_account.hpp"
 
 namespace cistern::sim {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "allocator/device/sim/graph_order.hpp"
+#include "allocator/device/sim/queued_work.hpp"
 #include "allocator/device/sim/shadow.hpp"
 #include "allocator/device/sim/vector_clock.hpp"
-#include "allocator/device/sim/work.hpp"
 
 namespace cistern::sim {
 

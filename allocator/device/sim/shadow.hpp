@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "allocator/device/sim/queued_work.hpp"
 #include "allocator/device/sim/vector_clock.hpp"
-#include "allocator/device/sim/work.hpp"
 #include "cistern/types.hpp"
 
 namespace cistern::sim {

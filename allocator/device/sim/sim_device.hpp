@@ -15,13 +15,13 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/device/sim/captures.hpp"
 #include "allocator/device/sim/effects.hpp"
 #include "allocator/device/sim/fault_plan.hpp"
 #include "allocator/device/sim/host_clock.hpp"
-#include "allocator/device/sim/memory.hpp"
+#include "allocator/device/sim/queued_work.hpp"
 #include "allocator/device/sim/race_detector.hpp"
-#include "allocator/device/sim/work.hpp"
+#include "allocator/device/sim/sim_captures.hpp"
+#include "allocator/device/sim/sim_memory.hpp"
 #include "cistern/sim.hpp"
 
 namespace cistern::sim {

@@ -1,4 +1,4 @@
-// The simulated device's captures and graphs. See sim_device.hpp, captures.hpp.
+// The simulated device's captures and graphs. See sim_device.hpp, sim_captures.hpp.
 #include <algorithm>
 #include <utility>
 

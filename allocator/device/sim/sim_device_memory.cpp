@@ -1,4 +1,4 @@
-// The simulated device's memory calls: time and faults here, the rest in memory.hpp.
+// The simulated device's memory calls: time and faults here, the rest in sim_memory.hpp.
 #include <algorithm>
 #include <new>
 

@@ -1,5 +1,5 @@
-// The device on a vendor's runtime. Its functions are in memory.cpp, virtual_memory.cpp,
-// streams.cpp, capture.cpp and driver_pool.cpp; open_vendor.cpp makes one.
+// The device on a vendor's runtime. Its functions are in vendor_memory.cpp, virtual_memory.cpp,
+// vendor_streams.cpp, capture.cpp and vendor_pool.cpp; open_vendor.cpp makes one.
 //
 // Every call follows one pattern: give the outputs values, make the device current, call, turn a
 // code into a DeviceError. Without a driver these runtimes leave the outputs untouched.

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "allocator/engine/pages/state.hpp"
+#include "allocator/engine/pages/pages_state.hpp"
 
 namespace cistern::pages {
 

@@ -5,7 +5,7 @@
 
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/steps.hpp"
-#include "allocator/device/background.hpp"
+#include "allocator/device/background_account.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {

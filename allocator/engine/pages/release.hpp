@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "allocator/base/background.hpp"
-#include "allocator/engine/pages/state.hpp"
+#include "allocator/engine/pages/pages_state.hpp"
 
 namespace cistern::pages {
 

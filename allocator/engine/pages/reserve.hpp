@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "allocator/engine/pages/state.hpp"
+#include "allocator/engine/pages/pages_state.hpp"
 #include "allocator/engine/pages/window.hpp"
 
 namespace cistern::pages {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/device/background.hpp"
+#include "allocator/device/background_account.hpp"
 #include "interop/command/peers/driver_pool.hpp"
 #include "interop/command/peers/paged_range.hpp"
 #include "interop/command/replay/policy.hpp"

@@ -1,5 +1,5 @@
 // The loop that makes new pages larger when they have cost too much.
-#include "allocator/engine/pages/state.hpp"
+#include "allocator/engine/pages/pages_state.hpp"
 #include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {

@@ -9,7 +9,7 @@
 
 #include "cistern/current.hpp"
 #include "cistern/handles/library.hpp"
-#include "handles/statistics.hpp"
+#include "handles/handle_statistics.hpp"
 #include "tests/handles/bound/fake_vendor.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "allocator/device/sim/entry.hpp"
+#include "allocator/device/sim/sim_backend.hpp"
 
 #include <bit>
 

@@ -1,4 +1,4 @@
-#include "handles/statistics.hpp"
+#include "handles/handle_statistics.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Allocating and freeing. pinning.cpp pins memory and gives it back.
-#include "allocator/pinned/memory.hpp"
+#include "allocator/pinned/pinned_memory.hpp"
 
 #include <new>
 

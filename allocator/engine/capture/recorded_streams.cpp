@@ -1,4 +1,4 @@
-#include "allocator/engine/capture/streams.hpp"
+#include "allocator/engine/capture/recorded_streams.hpp"
 
 #include <new>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "allocator/device/sim/work.hpp"
+#include "allocator/device/sim/queued_work.hpp"
 
 #include <algorithm>
 #include <cstring>

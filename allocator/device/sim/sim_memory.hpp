@@ -1,6 +1,6 @@
 // All memory of the simulated device: malloc'ed memory, pages, their mappings, and the rest of the
-// capacity. Knows no time and no streams. Under the simulated device's lock. memory.cpp has
-// capacity, malloc and look-up; memory_virtual.cpp pages and mappings.
+// capacity. Knows no time and no streams. Under the simulated device's lock. sim_memory.cpp has
+// capacity, malloc and look-up; sim_virtual_memory.cpp pages and mappings.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "allocator/device/sim/backing.hpp"
+#include "allocator/device/sim/queued_work.hpp"
 #include "allocator/device/sim/ranges.hpp"
 #include "allocator/device/sim/refusal.hpp"
-#include "allocator/device/sim/work.hpp"
 #include "cistern/device.hpp"
 #include "cistern/status.hpp"
 #include "cistern/types.hpp"

@@ -1,4 +1,4 @@
-#include "allocator/engine/pages/state.hpp"
+#include "allocator/engine/pages/pages_state.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// Pages, reservations and mappings: see memory.hpp.
+// Pages, reservations and mappings: see sim_memory.hpp.
 #include <algorithm>
 #include <iterator>
 
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "allocator/base/check.hpp"
-#include "allocator/device/sim/memory.hpp"
+#include "allocator/device/sim/sim_memory.hpp"
 
 namespace cistern::sim {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/engine/capture/streams.hpp"
+#include "allocator/engine/capture/recorded_streams.hpp"
 #include "allocator/engine/events/stream_uses.hpp"
 
 namespace cistern {

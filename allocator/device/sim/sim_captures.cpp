@@ -1,4 +1,4 @@
-#include "allocator/device/sim/captures.hpp"
+#include "allocator/device/sim/sim_captures.hpp"
 
 #include <algorithm>
 #include <atomic>

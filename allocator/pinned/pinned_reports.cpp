@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
-#include "allocator/pinned/memory.hpp"
+#include "allocator/pinned/pinned_memory.hpp"
 
 namespace cistern {
 

@@ -1,4 +1,4 @@
-#include "allocator/device/sim/memory.hpp"
+#include "allocator/device/sim/sim_memory.hpp"
 
 #include <algorithm>
 
