@@ -33,10 +33,10 @@ cistern_as_seen_by_programs(cistern_static static)
 list(TRANSFORM cistern_objects REPLACE "^(.*:cistern_engine>)$" "$<FILTER:\\1,EXCLUDE,/fast_path>"
      OUTPUT_VARIABLE cistern_shared_objects)
 list(TRANSFORM cistern_shared_objects REPLACE "^(.*:cistern_c>)$"
-                                              "$<FILTER:\\1,EXCLUDE,/memory>")
+                                              "$<FILTER:\\1,EXCLUDE,/c_memory>")
 add_library(cistern_shared SHARED ${cistern_shared_objects}
                                   ${PROJECT_SOURCE_DIR}/allocator/engine/paths/fast_path.cpp
-                                  ${PROJECT_SOURCE_DIR}/interop/c/memory.cpp)
+                                  ${PROJECT_SOURCE_DIR}/interop/c/c_memory.cpp)
 target_include_directories(cistern_shared PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_features(cistern_shared PRIVATE cxx_std_20)
 cistern_scalar(cistern_shared)

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "interop/c/status.hpp"
+#include "interop/c/c_status.hpp"
 
 namespace cistern::capi {
 

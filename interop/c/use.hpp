@@ -1,12 +1,12 @@
 // The use of a handle's object for one call. All calls use it, except the hits of the two frequent
-// calls (memory.cpp).
+// calls (c_memory.cpp).
 #pragma once
 
 #include <cstdint>
 
 #include "allocator/base/thread_scope.hpp"
+#include "interop/c/c_status.hpp"
 #include "interop/c/handle_table.hpp"
-#include "interop/c/status.hpp"
 
 namespace cistern::capi {
 

@@ -13,7 +13,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "cistern/memory.hpp"
-#include "interop/torch/pools.hpp"
+#include "interop/torch/torch_pools.hpp"
 
 namespace cistern {
 namespace {

@@ -24,7 +24,7 @@ void phases(Program& program, Random& random, std::uint64_t events);
 /// Requests come and go, each with a cache that grows with every token.
 void serve(Program& program, Random& random, std::uint64_t events);
 
-// streams.cpp
+// many_streams.cpp
 /// Stages on streams of their own, which pass microbatches of random length on; what one stage
 /// makes another one frees.
 void streams(Program& program, Random& random, std::uint64_t events);

@@ -8,8 +8,8 @@
 
 #include "cistern/memory.hpp"
 #include "history.hpp"
-#include "pools.hpp"
-#include "version.hpp"
+#include "torch_pools.hpp"
+#include "torch_version.hpp"
 
 namespace cistern_torch {
 

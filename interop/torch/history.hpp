@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "version.hpp"
+#include "torch_version.hpp"
 
 namespace cistern_torch {
 

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "pools.hpp"
+#include "torch_pools.hpp"
 
 namespace cistern_torch {
 

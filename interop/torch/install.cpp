@@ -5,8 +5,8 @@
 
 #include <c10/core/Allocator.h>
 
-#include "allocator.hpp"
-#include "pinned.hpp"
+#include "torch_allocator.hpp"
+#include "torch_pinned.hpp"
 
 /// Null, or why not: static storage, or until the next call. To be called once, before CUDA is
 /// initialised.

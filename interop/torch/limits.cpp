@@ -3,9 +3,9 @@
 
 #include <c10/cuda/CUDAGuard.h>
 
-#include "allocator.hpp"
 #include "errors.hpp"
-#include "pinned.hpp"
+#include "torch_allocator.hpp"
+#include "torch_pinned.hpp"
 
 namespace cistern_torch {
 

@@ -4,9 +4,9 @@
 
 #include <c10/cuda/CUDAStream.h>
 
-#include "allocator.hpp"
 #include "errors.hpp"
-#include "source.hpp"
+#include "torch_allocator.hpp"
+#include "torch_source.hpp"
 
 namespace cistern_torch {
 namespace {

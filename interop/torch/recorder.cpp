@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "allocator.hpp"
+#include "torch_allocator.hpp"
 
 namespace cistern_torch {
 namespace {

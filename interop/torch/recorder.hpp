@@ -10,7 +10,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "version.hpp"
+#include "torch_version.hpp"
 
 namespace cistern_torch {
 

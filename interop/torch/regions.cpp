@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "cistern/device.hpp"
-#include "pools.hpp"
+#include "torch_pools.hpp"
 
 namespace cistern_torch {
 

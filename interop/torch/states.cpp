@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "allocator.hpp"
 #include "errors.hpp"
+#include "torch_allocator.hpp"
 
 namespace cistern_torch {
 

@@ -7,8 +7,8 @@
 #include <zlib.h>
 
 #include "allocator/base/bytes.hpp"
-#include "interop/trace/source.hpp"
 #include "interop/trace/trace_error.hpp"
+#include "interop/trace/trace_file.hpp"
 
 namespace cistern::trace {
 namespace {

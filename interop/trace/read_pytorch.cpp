@@ -9,7 +9,7 @@
 #include "interop/trace/builder.hpp"
 #include "interop/trace/live_addresses.hpp"
 #include "interop/trace/readers.hpp"
-#include "interop/trace/snapshot.hpp"
+#include "interop/trace/torch_snapshot.hpp"
 #include "interop/trace/unpickle.hpp"
 
 namespace cistern::trace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "interop/trace/readers.hpp"
-#include "interop/trace/source.hpp"
+#include "interop/trace/trace_file.hpp"
 
 namespace cistern::trace {
 namespace {

@@ -235,7 +235,7 @@ class Environment(Folder):
             elif path.suffix in (".cpp", ".hpp"):
                 names = dict(re.findall(r"char\*? (?:const )?(k\w+)(?:\[\])? = \"(\w+)\"", text))
                 names.update(dict(re.findall(r"char (kRun\w+)\[\] = \"(\w+)\"",
-                                             (TOP / "interop/preload/process/settings.hpp").read_text())))
+                                             (TOP / "interop/preload/process/preload_settings.hpp").read_text())))
                 for quoted, constant in re.findall(r"(?:getenv|environment)\((?:\"(\w+)\"|(?:\w+::)?(k\w+))\)", text):
                     read.add(quoted or names[constant])
         self.assertGreater(len(read), 12)

@@ -98,7 +98,7 @@ class Planted(unittest.TestCase):
                      "# include <cublas_v2.h>\n"]:
             self.assert_found(vendors, "allocator/engine/a.cpp", text, 1)
             self.assert_clean(vendors, "allocator/device/vendor/alias.hpp", text)
-            self.assert_clean(vendors, "interop/preload/driver/vendor.hpp", text)
+            self.assert_clean(vendors, "interop/preload/driver/vendor_names.hpp", text)
         self.assert_found(vendors, "interop/preload/hooks/a.cpp", "#if CISTERN_VENDOR_HIP\n", 1)
         self.assert_clean(vendors, "handles/cuda/a.hpp", "#include <cublas_v2.h>\n")
         self.assert_found(vendors, "handles/cuda/a.hpp", "#ifdef CUDART_VERSION\n", 1)

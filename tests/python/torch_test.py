@@ -53,4 +53,4 @@ def test_what_the_compiler_says_is_passed_on(monkeypatch, tmp_path):
 
 def test_the_sources_are_there():
     names = {path.name for path in _build._files("*.hpp") + _build._sources()}
-    assert {"allocator.hpp", "sharing.cpp", "shared_blocks.hpp", "passing.cpp"} <= names
+    assert {"torch_allocator.hpp", "torch_sharing.cpp", "shared_blocks.hpp", "passing.cpp"} <= names

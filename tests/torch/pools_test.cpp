@@ -1,10 +1,9 @@
 // Regions of PyTorch's pools, and what is left of those whose capture has failed: PyTorch does not
 // end them.
-#include "interop/torch/pools.hpp"
-
 #include <memory>
 #include <thread>
 
+#include "interop/torch/torch_pools.hpp"
 #include "tests/pools/pools_support.hpp"
 
 namespace cistern::test {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "interop/trace/source.hpp"
 #include "interop/trace/trace.hpp"
+#include "interop/trace/trace_file.hpp"
 #include "tests/support/temporary_file.hpp"
 
 namespace cistern::trace::testing {

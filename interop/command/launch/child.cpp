@@ -17,7 +17,7 @@
 #include "cistern/error.hpp"
 #include "interop/command/launch/signals.hpp"
 #include "interop/preload/process/identity.hpp"
-#include "interop/preload/process/settings.hpp"
+#include "interop/preload/process/preload_settings.hpp"
 
 namespace cistern::command {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "interop/command/launch/settings.hpp"
+#include "interop/command/launch/launch_settings.hpp"
 
 namespace cistern::command {
 

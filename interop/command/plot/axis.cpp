@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "interop/command/replay/text.hpp"
+#include "interop/command/replay/grouped.hpp"
 
 namespace cistern::command {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "interop/command/replay/settings.hpp"
+#include "interop/command/replay/replay_settings.hpp"
 
 namespace cistern::command {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/printable.hpp"
-#include "interop/command/replay/report.hpp"
+#include "interop/command/replay/replay_report.hpp"
 
 namespace cistern::command {
 namespace {

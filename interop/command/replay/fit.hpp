@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "interop/command/replay/progress.hpp"
+#include "interop/command/replay/progress_bar.hpp"
 
 namespace cistern::command {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "interop/command/replay/report.hpp"
+#include "interop/command/replay/replay_report.hpp"
 
 namespace cistern::command {
 namespace {

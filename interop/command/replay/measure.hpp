@@ -4,9 +4,9 @@
 
 #include "interop/command/replay/measurement.hpp"
 #include "interop/command/replay/policy.hpp"
-#include "interop/command/replay/progress.hpp"
+#include "interop/command/replay/progress_bar.hpp"
+#include "interop/command/replay/replay_settings.hpp"
 #include "interop/command/replay/script.hpp"
-#include "interop/command/replay/settings.hpp"
 
 namespace cistern::command {
 

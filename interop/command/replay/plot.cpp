@@ -5,8 +5,8 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
 #include "interop/command/plot/style.hpp"
+#include "interop/command/replay/grouped.hpp"
 #include "interop/command/replay/policy.hpp"
-#include "interop/command/replay/text.hpp"
 #include "interop/command/replay/timeline.hpp"
 
 namespace cistern::command {

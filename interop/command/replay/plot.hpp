@@ -7,8 +7,8 @@
 #include "interop/command/plot/picture.hpp"
 #include "interop/command/replay/measurement.hpp"
 #include "interop/command/replay/plot_file.hpp"
+#include "interop/command/replay/replay_settings.hpp"
 #include "interop/command/replay/script.hpp"
-#include "interop/command/replay/settings.hpp"
 
 namespace cistern::command {
 

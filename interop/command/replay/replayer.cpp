@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "interop/command/replay/text.hpp"
+#include "interop/command/replay/grouped.hpp"
 
 namespace cistern::command {
 namespace {

@@ -10,7 +10,7 @@
 #include "interop/command/replay/dealer.hpp"
 #include "interop/command/replay/meter.hpp"
 #include "interop/command/replay/policy.hpp"
-#include "interop/command/replay/progress.hpp"
+#include "interop/command/replay/progress_bar.hpp"
 #include "interop/command/replay/script.hpp"
 #include "interop/command/replay/stage.hpp"
 #include "interop/command/replay/watch.hpp"

@@ -6,13 +6,13 @@
 
 #include "allocator/base/printable.hpp"
 #include "allocator/device/backends.hpp"
+#include "interop/command/replay/grouped.hpp"
 #include "interop/command/replay/measure.hpp"
 #include "interop/command/replay/plot.hpp"
 #include "interop/command/replay/policy.hpp"
-#include "interop/command/replay/progress.hpp"
-#include "interop/command/replay/report.hpp"
+#include "interop/command/replay/progress_bar.hpp"
+#include "interop/command/replay/replay_report.hpp"
 #include "interop/command/replay/stage.hpp"
-#include "interop/command/replay/text.hpp"
 #include "interop/command/wrap.hpp"
 #include "interop/trace/trace.hpp"
 

@@ -1,9 +1,9 @@
 // Runs `cistern replay`: every trace under every policy, each result printed as it comes. Read
-// next: measure.hpp (one of them), replayer.hpp (the loop of events), report.hpp.
+// next: measure.hpp (one of them), replayer.hpp (the loop of events), replay_report.hpp.
 #pragma once
 
 #include "interop/command/console.hpp"
-#include "interop/command/replay/settings.hpp"
+#include "interop/command/replay/replay_settings.hpp"
 
 namespace cistern::command {
 

@@ -9,7 +9,7 @@
 
 #include "allocator/device/sim/sim_device.hpp"
 #include "cistern/device.hpp"
-#include "interop/command/replay/settings.hpp"
+#include "interop/command/replay/replay_settings.hpp"
 
 namespace cistern::command {
 

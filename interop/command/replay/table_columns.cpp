@@ -6,7 +6,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/device/backends.hpp"
-#include "interop/command/replay/text.hpp"
+#include "interop/command/replay/grouped.hpp"
 
 namespace cistern::command {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
+#include "interop/command/replay/grouped.hpp"
 #include "interop/command/replay/policy.hpp"
-#include "interop/command/replay/report.hpp"
-#include "interop/command/replay/summary.hpp"
+#include "interop/command/replay/replay_report.hpp"
+#include "interop/command/replay/replay_summary.hpp"
 #include "interop/command/replay/table_columns.hpp"
-#include "interop/command/replay/text.hpp"
 #include "interop/command/wrap.hpp"
 
 namespace cistern::command {

@@ -11,8 +11,8 @@
 //   several had           a stream of our own, the hub, waits for each; the marker is recorded
 //   there none had              nothing to order
 //
-// So the hooks report each piece of work that the program submits, before and after (work.hpp). The
-// work of a graph that is being captured does not count yet.
+// So the hooks report each piece of work that the program submits, before and after
+// (submitted_work.hpp). The work of a graph that is being captured does not count yet.
 //
 // Per-thread default streams, which nobody makes and others cannot name, synchronise with the
 // legacy default stream by themselves: an event there comes after their work. Their work counts as
@@ -29,8 +29,8 @@
 #include <optional>
 #include <vector>
 
-#include "interop/preload/driver/captures.hpp"
-#include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/driver/program_captures.hpp"
+#include "interop/preload/driver/vendor_names.hpp"
 #include "interop/preload/record/ledger.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
@@ -97,7 +97,7 @@ class ContextOrder {
   /// Appends events behind everything submitted so far. They are the caller's.
   Code fence(std::vector<EventHandle>& events) noexcept;
 
-  // ---- Work (work.hpp) -------------------------------------------------------------------------
+  // ---- Work (submitted_work.hpp) ---------------------------------------------------------------
 
   /// Changes when a stream that was let through has to be looked at anew.
   static std::uint64_t epoch() noexcept { return epoch_.load(std::memory_order_seq_cst); }

@@ -16,9 +16,9 @@
 
 #include "allocator/base/mutex.hpp"
 #include "cistern/device.hpp"
-#include "interop/preload/driver/captures.hpp"
 #include "interop/preload/driver/context_order.hpp"
 #include "interop/preload/driver/last_resort.hpp"
+#include "interop/preload/driver/program_captures.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

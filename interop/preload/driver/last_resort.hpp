@@ -12,7 +12,7 @@
 #include <shared_mutex>
 
 #include "allocator/base/mutex.hpp"
-#include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/driver/vendor_names.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "allocator/engine/paths/fast_path.hpp"
-#include "interop/preload/driver/work.hpp"
-#include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/driver/submitted_work.hpp"
+#include "interop/preload/hooks/hook_entry.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "interop/preload/hooks/serve.hpp"
-#include "interop/preload/served/pools.hpp"
+#include "interop/preload/served/served_pools.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

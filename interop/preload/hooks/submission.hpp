@@ -11,8 +11,8 @@
 #include <array>
 #include <atomic>
 
-#include "interop/preload/driver/work.hpp"
-#include "interop/preload/hooks/labels.hpp"
+#include "interop/preload/driver/submitted_work.hpp"
+#include "interop/preload/hooks/assembler_labels.hpp"
 #include "interop/preload/hooks/rows.hpp"
 #include "interop/preload/process/c_library.hpp"
 #include "interop/preload/record/ledger.hpp"

@@ -15,9 +15,9 @@
 #include <cstdint>
 
 #include "allocator/base/mutex.hpp"
-#include "interop/preload/driver/work.hpp"
-#include "interop/preload/hooks/entry.hpp"
-#include "interop/preload/hooks/labels.hpp"
+#include "interop/preload/driver/submitted_work.hpp"
+#include "interop/preload/hooks/assembler_labels.hpp"
+#include "interop/preload/hooks/hook_entry.hpp"
 #include "interop/preload/hooks/rows.hpp"
 #include "interop/preload/process/c_library.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/giving_back/in_hand.hpp"
-#include "interop/preload/process/settings.hpp"
+#include "interop/preload/process/preload_settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/prices.hpp"
 

@@ -1,7 +1,7 @@
 // The time of the driver's own calls on this machine, for the summary.
 #pragma once
 
-#include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/driver/vendor_names.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

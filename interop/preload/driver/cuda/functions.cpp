@@ -1,7 +1,7 @@
 // Finds CUDA's driver when the program has loaded it.
 #include <dlfcn.h>
 
-#include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/driver/vendor_names.hpp"
 #include "interop/preload/process/c_library.hpp"
 #include "interop/preload/record/ledger.hpp"
 

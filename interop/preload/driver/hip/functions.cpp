@@ -4,7 +4,7 @@
 
 #include <link.h>
 
-#include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/driver/vendor_names.hpp"
 #include "interop/preload/process/c_library.hpp"
 #include "interop/preload/record/ledger.hpp"
 

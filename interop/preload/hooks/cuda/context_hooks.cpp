@@ -1,5 +1,5 @@
 // Contexts that come and go, and peers that may use each other's memory.
-#include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/hook_entry.hpp"
 
 using namespace cistern::preload;
 using namespace cistern::preload::cuda;

@@ -15,7 +15,7 @@
 #include <unordered_map>
 
 #include "interop/preload/hooks/cuda/harmless.hpp"
-#include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/hook_entry.hpp"
 #include "interop/preload/hooks/rows.hpp"
 #include "interop/preload/process/c_library.hpp"
 #include "interop/preload/process/lookup.hpp"

@@ -1,5 +1,5 @@
 // cudaMalloc and its like, as the runtimes and programs ask the driver for them.
-#include "interop/preload/hooks/memory.hpp"
+#include "interop/preload/hooks/hook_memory.hpp"
 
 namespace cistern::preload::cuda {
 

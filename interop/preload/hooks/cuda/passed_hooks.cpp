@@ -1,6 +1,6 @@
 // Memory that is the driver's still, counted: it has no plain address, or properties that Cistern's
 // has not. When the driver has none left, Cistern first gives back its cached memory.
-#include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/hook_entry.hpp"
 
 using namespace cistern::preload;
 using namespace cistern::preload::cuda;

@@ -6,14 +6,14 @@
 // cudaMalloc's memory. The page may come to lie behind other memory when this one is freed.
 //
 // A handle for another process (cudaIpcGetMemHandle) is one of ours, which the hook there opens
-// (served/sharing.hpp). One that the driver has made is the driver's.
+// (served/served_sharing.hpp). One that the driver has made is the driver's.
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <new>
 #include <string_view>
 
-#include "interop/preload/hooks/memory.hpp"
+#include "interop/preload/hooks/hook_memory.hpp"
 
 using namespace cistern::preload;
 using namespace cistern::preload::cuda;

@@ -1,5 +1,5 @@
-// Streams of the driver's: see ../streams.hpp.
-#include "interop/preload/hooks/streams.hpp"
+// Streams of the driver's: see ../hook_streams.hpp.
+#include "interop/preload/hooks/hook_streams.hpp"
 
 using namespace cistern::preload;
 using namespace cistern::preload::cuda;

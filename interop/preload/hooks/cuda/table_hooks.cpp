@@ -17,7 +17,7 @@
 #include <link.h>
 
 #include "allocator/base/mutex.hpp"
-#include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/hook_entry.hpp"
 #include "interop/preload/hooks/rows.hpp"
 
 using namespace cistern::preload;

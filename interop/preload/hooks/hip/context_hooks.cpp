@@ -1,6 +1,6 @@
 // Devices that are reset, and peers that may use each other's memory. A device is met when the
 // program makes a stream, allocates or submits work there.
-#include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/hook_entry.hpp"
 
 using namespace cistern::preload::hip;
 

@@ -1,5 +1,5 @@
-#include "interop/preload/hooks/entry.hpp"
 #include "interop/preload/hooks/hip/failures.hpp"
+#include "interop/preload/hooks/hook_entry.hpp"
 
 namespace cistern::preload::hip {
 namespace {

@@ -2,7 +2,7 @@
 // of a failed call that Cistern has served.
 #pragma once
 
-#include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/driver/vendor_names.hpp"
 
 namespace cistern::preload::hip {
 

@@ -1,6 +1,6 @@
 // hipMalloc and its like.
 #include "interop/preload/hooks/hip/failures.hpp"
-#include "interop/preload/hooks/memory.hpp"
+#include "interop/preload/hooks/hook_memory.hpp"
 
 namespace cistern::preload::hip {
 

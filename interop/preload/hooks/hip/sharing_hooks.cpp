@@ -4,7 +4,7 @@
 // where a block begins and ends. A handle for another process (hipIpcGetMemHandle) would be that of
 // the whole segment. It is refused, with a message.
 #include "interop/preload/hooks/hip/failures.hpp"
-#include "interop/preload/hooks/memory.hpp"
+#include "interop/preload/hooks/hook_memory.hpp"
 
 using namespace cistern::preload;
 using namespace cistern::preload::hip;

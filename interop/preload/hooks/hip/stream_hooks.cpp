@@ -1,5 +1,5 @@
-// HIP's streams: see ../streams.hpp.
-#include "interop/preload/hooks/streams.hpp"
+// HIP's streams: see ../hook_streams.hpp.
+#include "interop/preload/hooks/hook_streams.hpp"
 
 using namespace cistern::preload::hip;
 

@@ -1,4 +1,4 @@
-#include "interop/preload/driver/work.hpp"
+#include "interop/preload/driver/submitted_work.hpp"
 
 #include "allocator/base/thread_slots.hpp"
 #include "interop/preload/process/cancellation.hpp"

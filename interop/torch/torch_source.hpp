@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cistern/segment_source.hpp"
-#include "version.hpp"
+#include "torch_version.hpp"
 
 namespace cistern_torch {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "interop/command/replay/measurement.hpp"
-#include "interop/command/replay/settings.hpp"
+#include "interop/command/replay/replay_settings.hpp"
 
 namespace cistern::command {
 

@@ -1,4 +1,4 @@
-#include "interop/c/status.hpp"
+#include "interop/c/c_status.hpp"
 
 #include <new>
 

@@ -1,4 +1,4 @@
-#include "interop/command/replay/summary.hpp"
+#include "interop/command/replay/replay_summary.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "interop/command/replay/text.hpp"
+#include "interop/command/replay/grouped.hpp"
 
 namespace cistern::command {
 namespace {

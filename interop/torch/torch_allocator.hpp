@@ -22,7 +22,7 @@ namespace cistern_torch {
 /// text.
 class TorchAllocator final : public VersionedAllocator {
  public:
-  // ---- memory.cpp ------------------------------------------------------------------------------
+  // ---- torch_memory.cpp ------------------------------------------------------------------------
   c10::DataPtr allocate(std::size_t bytes) override;
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* to, const void* from, std::size_t bytes) const override;
@@ -43,12 +43,12 @@ class TorchAllocator final : public VersionedAllocator {
   void emptyCache(TorchPoolId pool = {0, 0}) override;
   std::string name() override { return "cistern"; }
 
-  // ---- statistics.cpp --------------------------------------------------------------------------
+  // ---- torch_statistics.cpp --------------------------------------------------------------------
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) override;
   void resetAccumulatedStats(DeviceIndex device) override;
   void resetPeakStats(DeviceIndex device) override;
 
-  // ---- reports.cpp -----------------------------------------------------------------------------
+  // ---- torch_reports.cpp -----------------------------------------------------------------------
   theirs::SnapshotInfo takeSnapshot(TorchPoolId pool, bool include_traces) override;
   bool isHistoryEnabled() override;
   void setHistory(bool enabled, theirs::CreateContextFn gather, std::size_t most_entries,
@@ -77,7 +77,7 @@ class TorchAllocator final : public VersionedAllocator {
   theirs::CheckpointDelta setCheckpointPoolState(
       DeviceIndex device, std::shared_ptr<theirs::AllocatorState> state) override;
 
-  // ---- sharing.cpp -----------------------------------------------------------------------------
+  // ---- torch_sharing.cpp -----------------------------------------------------------------------
   theirs::ShareableHandle shareIpcHandle(void* pointer) override;
   std::shared_ptr<void> getIpcDevPtr(std::string handle) override;
   void enablePeerAccess(DeviceIndex device, DeviceIndex peer) override;

@@ -1,4 +1,4 @@
-#include "interop/command/launch/summary.hpp"
+#include "interop/command/launch/launch_summary.hpp"
 
 #include <cstring>
 

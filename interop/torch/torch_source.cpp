@@ -1,11 +1,11 @@
-#include "source.hpp"
+#include "torch_source.hpp"
 
 #include <utility>
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAGuard.h>
 
-#include "allocator.hpp"
+#include "torch_allocator.hpp"
 
 namespace cistern_torch {
 namespace {

@@ -1,7 +1,7 @@
-// The summary as JSON. See summary.hpp.
+// The summary as JSON. See launch_summary.hpp.
 #include <nlohmann/json.hpp>
 
-#include "interop/command/launch/summary.hpp"
+#include "interop/command/launch/launch_summary.hpp"
 
 namespace cistern::command {
 namespace {

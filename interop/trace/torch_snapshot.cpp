@@ -4,7 +4,7 @@
 //                  [{"address", "size", "requested_size", "state"}, …]}, …]}
 // The same list or dict may stand in it many times over, so nothing here walks more than one level
 // of a list without a bound.
-#include "interop/trace/snapshot.hpp"
+#include "interop/trace/torch_snapshot.hpp"
 
 #include <optional>
 #include <unordered_set>

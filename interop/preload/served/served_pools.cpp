@@ -1,4 +1,4 @@
-#include "interop/preload/served/pools.hpp"
+#include "interop/preload/served/served_pools.hpp"
 
 #include <atomic>
 

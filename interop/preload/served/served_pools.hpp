@@ -3,7 +3,7 @@
 // own (who may use it, how it is shared), which Cistern's memory has not.
 #pragma once
 
-#include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/driver/vendor_names.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

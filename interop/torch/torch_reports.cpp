@@ -1,9 +1,9 @@
 // Snapshots, history, and those who want to be told.
 #include <utility>
 
-#include "allocator.hpp"
 #include "errors.hpp"
 #include "segments.hpp"
+#include "torch_allocator.hpp"
 
 namespace cistern_torch {
 namespace {

@@ -1,4 +1,4 @@
-#include "interop/preload/process/settings.hpp"
+#include "interop/preload/process/preload_settings.hpp"
 
 #include <cstdio>
 #include <cstdlib>

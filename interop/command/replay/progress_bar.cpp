@@ -1,4 +1,4 @@
-#include "interop/command/replay/progress.hpp"
+#include "interop/command/replay/progress_bar.hpp"
 
 #include <algorithm>
 

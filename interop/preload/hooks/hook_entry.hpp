@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "interop/preload/driver/last_resort.hpp"
-#include "interop/preload/driver/vendor.hpp"
+#include "interop/preload/driver/vendor_names.hpp"
 #include "interop/preload/process/cancellation.hpp"
-#include "interop/preload/process/settings.hpp"
+#include "interop/preload/process/preload_settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/contexts.hpp"
 

@@ -20,7 +20,7 @@
 #include <torch/version.h>
 
 #include "cistern/pinned.hpp"
-#include "pools.hpp"
+#include "torch_pools.hpp"
 
 /// 211 for 2.11.
 #define CISTERN_TORCH (100 * TORCH_VERSION_MAJOR + TORCH_VERSION_MINOR)

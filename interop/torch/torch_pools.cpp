@@ -1,4 +1,4 @@
-#include "pools.hpp"
+#include "torch_pools.hpp"
 
 #include <algorithm>
 #include <set>

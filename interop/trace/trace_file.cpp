@@ -1,4 +1,4 @@
-#include "interop/trace/source.hpp"
+#include "interop/trace/trace_file.hpp"
 
 #include <algorithm>
 #include <cerrno>

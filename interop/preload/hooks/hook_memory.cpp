@@ -1,4 +1,4 @@
-#include "interop/preload/hooks/memory.hpp"
+#include "interop/preload/hooks/hook_memory.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 namespace {

@@ -2,7 +2,7 @@
 // a context rests on them (driver/context_order.hpp). The hooks of both vendors call this.
 #pragma once
 
-#include "interop/preload/hooks/entry.hpp"
+#include "interop/preload/hooks/hook_entry.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

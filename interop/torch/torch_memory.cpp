@@ -8,8 +8,8 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <pthread.h>
 
-#include "allocator.hpp"
 #include "errors.hpp"
+#include "torch_allocator.hpp"
 
 namespace cistern_torch {
 namespace {

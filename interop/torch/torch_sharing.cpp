@@ -8,9 +8,9 @@
 
 #include <c10/cuda/CUDAException.h>
 
-#include "allocator.hpp"
 #include "errors.hpp"
 #include "shared_text.hpp"
+#include "torch_allocator.hpp"
 
 namespace cistern_torch {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cistern/pinned.hpp"
 #include "host_pools.hpp"
-#include "version.hpp"
+#include "torch_version.hpp"
 
 namespace cistern_torch {
 

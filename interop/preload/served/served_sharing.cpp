@@ -1,4 +1,4 @@
-#include "interop/preload/served/sharing.hpp"
+#include "interop/preload/served/served_sharing.hpp"
 
 #include <cstring>
 #include <iterator>

@@ -1,12 +1,12 @@
-#include "pinned.hpp"
+#include "torch_pinned.hpp"
 
 #include <cstring>
 
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "allocator.hpp"
 #include "errors.hpp"
+#include "torch_allocator.hpp"
 
 namespace cistern_torch {
 namespace {
