@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "bench/capture/peer.hpp"
+#include "bench/capture/capture_peer.hpp"
 #include "bench/harness/command_line.hpp"
 #include "bench/launch/empty_kernel.hpp"
 #include "cistern/device.hpp"

@@ -1,6 +1,6 @@
 #include <optional>
 
-#include "bench/capture/peer.hpp"
+#include "bench/capture/capture_peer.hpp"
 #include "cistern/graph.hpp"
 
 namespace cistern::bench {

@@ -1,6 +1,6 @@
 // The driver's own memory nodes: an allocation during a capture becomes a node of the graph.
+#include "bench/capture/capture_peer.hpp"
 #include "bench/capture/graph_memory.hpp"
-#include "bench/capture/peer.hpp"
 #include "bench/capture/plain_graph.hpp"
 
 namespace cistern::bench {

@@ -6,8 +6,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "bench/capture/capture_peer.hpp"
 #include "bench/capture/graph_memory.hpp"
-#include "bench/capture/peer.hpp"
 #include "bench/capture/plain_graph.hpp"
 #include "bench/peers/torch/abi.hpp"
 

@@ -6,7 +6,7 @@
 //   free    one that is freed
 //   share   one that another stream uses too, then freed
 //   forget  the same, and the stream is forgotten and destroyed
-#include "tests/golden/streams.hpp"
+#include "tests/golden/many_equal_streams.hpp"
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/device/sim/sim_device.hpp"

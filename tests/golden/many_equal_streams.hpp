@@ -1,4 +1,4 @@
-// Many streams that each do the same: streams.cpp.
+// Many streams that each do the same: many_equal_streams.cpp.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// One program for two tests. "streams" as first argument: see streams.cpp. Else
+// One program for two tests. "streams" as first argument: see many_equal_streams.cpp. Else
 // as many pairs of 512 bytes as the command line says, on a simulated device, by the plain verbs or
 // (with a second argument, "front") a stream's allocator, or ("c") the C API. Nothing else happens
 // in runPairs, whose name is what callgrind looks for.
@@ -8,7 +8,7 @@
 #include "allocator/device/sim/sim_device.hpp"
 #include "cistern/allocator.hpp"
 #include "cistern/cistern.h"
-#include "tests/golden/streams.hpp"
+#include "tests/golden/many_equal_streams.hpp"
 
 namespace cistern::golden {
 

@@ -5,7 +5,7 @@ anew (./dev golden).
 Goes each path N and 2 N times under callgrind, and takes the difference. Counted is the verb that the
 path is named after, with all that it calls. Instructions are the engine's as programs have it, without
 what a call to the device takes on the other side, and without the C library's work for host memory
-(paths/host_memory.cpp): so they are the same every time. Locks are counted in a build where taking one is a
+(paths/fixed_host_memory.cpp): so they are the same every time. Locks are counted in a build where taking one is a
 function: its locked instructions are the locks that were taken, as nothing waits for one here.
 """
 

@@ -1,11 +1,10 @@
 // Several threads at one pinned allocator.
-#include "tests/support/threads.hpp"
-
 #include <array>
 #include <random>
 #include <vector>
 
 #include "tests/pinned/pinned_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 

@@ -1,9 +1,8 @@
 // Many threads over moving pages, with the background thread at work. Means most under
 // ThreadSanitizer.
 
-#include "tests/support/threads.hpp"
-
 #include "tests/engine/pages/pages_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {

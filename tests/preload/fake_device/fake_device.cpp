@@ -1,4 +1,4 @@
-#include "tests/preload/fake_device/device.hpp"
+#include "tests/preload/fake_device/fake_device.hpp"
 
 #include <cstdlib>
 #include <iterator>

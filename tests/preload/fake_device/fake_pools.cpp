@@ -1,10 +1,10 @@
-#include "tests/preload/fake_device/pools.hpp"
+#include "tests/preload/fake_device/fake_pools.hpp"
 
 #include <array>
 #include <map>
 #include <mutex>
 
-#include "tests/preload/fake_device/device.hpp"
+#include "tests/preload/fake_device/fake_device.hpp"
 
 namespace fake {
 namespace {

@@ -1,7 +1,7 @@
 // Streams, and work on them.
 #include <cstdio>
 
-#include "tests/preload/fake_device/device.hpp"
+#include "tests/preload/fake_device/fake_device.hpp"
 
 namespace fake {
 namespace {

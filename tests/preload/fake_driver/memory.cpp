@@ -4,7 +4,7 @@
 #include <mutex>
 #include <set>
 
-#include "tests/preload/fake_device/pools.hpp"
+#include "tests/preload/fake_device/fake_pools.hpp"
 #include "tests/preload/fake_driver/state.hpp"
 
 using namespace fake;

@@ -1,7 +1,7 @@
 // The fake driver's contexts, over devices of ../fake_device.
 #pragma once
 
-#include "tests/preload/fake_device/device.hpp"
+#include "tests/preload/fake_device/fake_device.hpp"
 #include "tests/preload/fake_driver/fake_driver.hpp"
 
 #define FAKE extern "C" __attribute__((visibility("default")))

@@ -1,5 +1,5 @@
 // Memory of the fake HIP runtime.
-#include "tests/preload/fake_device/pools.hpp"
+#include "tests/preload/fake_device/fake_pools.hpp"
 #include "tests/preload/fake_hip/state.hpp"
 
 using namespace fake;

@@ -2,7 +2,7 @@
 // and the last failure of its calls. hipErrorNotReady counts as one, as in older versions of HIP.
 #pragma once
 
-#include "tests/preload/fake_device/device.hpp"
+#include "tests/preload/fake_device/fake_device.hpp"
 #include "tests/preload/fake_hip/fake_hip.hpp"
 
 #define FAKE extern "C" __attribute__((visibility("default")))

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/stress/pools/work.hpp"
-#include "tests/stress/pools/worker.hpp"
+#include "tests/stress/pools/pool_work.hpp"
+#include "tests/stress/pools/pool_worker.hpp"
 
 namespace cistern::storm {
 namespace {

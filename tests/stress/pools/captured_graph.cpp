@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/stress/pools/work.hpp"
+#include "tests/stress/pools/pool_work.hpp"
 
 namespace cistern::storm {
 Outside::Outside(World& in, HeldRef block) : world(in), held(std::move(block)) {

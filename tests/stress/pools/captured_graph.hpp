@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cistern/graph.hpp"
-#include "tests/stress/pools/world.hpp"
+#include "tests/stress/pools/pool_world.hpp"
 
 namespace cistern::storm {
 

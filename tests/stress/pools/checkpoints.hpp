@@ -1,7 +1,7 @@
 // Checkpoints of pools, and setting pools back to them, against what the model says must change.
 #pragma once
 
-#include "tests/stress/pools/worker.hpp"
+#include "tests/stress/pools/pool_worker.hpp"
 
 namespace cistern::storm {
 

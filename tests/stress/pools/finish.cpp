@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "tests/stress/pools/captured_graph.hpp"
-#include "tests/stress/pools/world.hpp"
+#include "tests/stress/pools/pool_world.hpp"
 
 namespace cistern::storm {
 

@@ -1,8 +1,8 @@
 // Captures begin, go on, end or are abandoned; graphs are replayed and reset.
 #include <utility>
 
-#include "tests/stress/pools/work.hpp"
-#include "tests/stress/pools/worker.hpp"
+#include "tests/stress/pools/pool_work.hpp"
+#include "tests/stress/pools/pool_worker.hpp"
 
 namespace cistern::storm {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "tests/stress/pools/checkpoints.hpp"
-#include "tests/stress/pools/work.hpp"
-#include "tests/stress/pools/worker.hpp"
+#include "tests/stress/pools/pool_work.hpp"
+#include "tests/stress/pools/pool_worker.hpp"
 
 namespace cistern::storm {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/stress/pools/work.hpp"
+#include "tests/stress/pools/pool_work.hpp"
 
 #include <utility>
 

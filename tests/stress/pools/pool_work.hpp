@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tests/stress/pools/world.hpp"
+#include "tests/stress/pools/pool_world.hpp"
 
 namespace cistern::storm {
 

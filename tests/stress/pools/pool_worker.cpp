@@ -1,4 +1,4 @@
-#include "tests/stress/pools/worker.hpp"
+#include "tests/stress/pools/pool_worker.hpp"
 
 #include <array>
 

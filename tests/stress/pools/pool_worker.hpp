@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "tests/stress/pools/pool_world.hpp"
 #include "tests/stress/pools/session.hpp"
-#include "tests/stress/pools/world.hpp"
 
 namespace cistern::storm {
 

@@ -1,4 +1,4 @@
-#include "tests/stress/pools/world.hpp"
+#include "tests/stress/pools/pool_world.hpp"
 
 #include <stdexcept>
 #include <utility>

@@ -34,7 +34,7 @@ class World {
   /// Nobody works any more: gives everything back, and looks at what is left.
   void finish();
 
-  // ---- Blocks (world.cpp) ----------------------------------------------------------------------
+  // ---- Blocks (pool_world.cpp) -----------------------------------------------------------------
 
   /// The block that `allocate` gives, entered in the model; null when there is no memory for it.
   /// Pre: the caller uses the pool and the stream.
@@ -51,7 +51,7 @@ class World {
   /// A block of the pool, now the caller's; null when there is none.
   HeldRef unshelve(PoolModel& pool, Random& random);
 
-  // ---- Pools (world_pools.cpp) -----------------------------------------------------------------
+  // ---- Pools (pool_world_pools.cpp) ------------------------------------------------------------
 
   /// One that a request can name, or the default one.
   PoolRef openPool(Random& random);

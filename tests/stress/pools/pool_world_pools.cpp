@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "allocator/engine/paths/slow_path.hpp"
-#include "tests/stress/pools/world.hpp"
+#include "tests/stress/pools/pool_world.hpp"
 
 namespace cistern::storm {
 namespace {

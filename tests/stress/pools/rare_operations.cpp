@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "allocator/base/sanitizers.hpp"
-#include "tests/stress/pools/worker.hpp"
+#include "tests/stress/pools/pool_worker.hpp"
 
 namespace cistern::storm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tests/stress/pools/work.hpp"
+#include "tests/stress/pools/pool_work.hpp"
 
 namespace cistern::storm {
 

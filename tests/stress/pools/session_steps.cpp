@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/stress/pools/pool_work.hpp"
 #include "tests/stress/pools/session.hpp"
-#include "tests/stress/pools/work.hpp"
 
 namespace cistern::storm {
 

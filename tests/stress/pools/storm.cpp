@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/stress/pools/worker.hpp"
+#include "tests/stress/pools/pool_worker.hpp"
 #include "tests/stress/watch.hpp"
 
 namespace cistern::storm {

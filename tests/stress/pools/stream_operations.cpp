@@ -1,7 +1,7 @@
 // Streams come and go, and time passes.
 #include <utility>
 
-#include "tests/stress/pools/worker.hpp"
+#include "tests/stress/pools/pool_worker.hpp"
 
 namespace cistern::storm {
 namespace {
