@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 import floors
 import length
 import links
+import names
 import prose
 import vendors
 import words
@@ -108,6 +109,31 @@ class Planted(unittest.TestCase):
     def test_a_long_file_is_found(self):
         self.assert_found(length, "bench/a.cpp", "\n" * 501, 501)
         self.assert_clean(length, "bench/a.cpp", "\n" * 500)
+
+    def test_a_name_that_stands_in_two_folders_is_found(self):
+        def found_beside(other, name):
+            (self.top / other).parent.mkdir(parents=True, exist_ok=True)
+            (self.top / other).write_text("")
+            found = self.found(names, name, "")
+            (self.top / other).unlink()
+            return [f.split(": ")[0] for f in found]
+
+        for other, name in [
+            ("allocator/base/a.cpp", "pools/a.cpp"),
+            ("handles/a.hpp", "interop/c/a.cpp"),
+            ("interop/hooks/a.hpp", "interop/hooks/cuda/b/a.hpp"),
+            ("interop/hooks/a.hpp", "interop/hooks/cuda/a.hpp"),
+            ("handles/cuda/a.hpp", "interop/cuda/a.hpp"),
+        ]:
+            self.assertEqual(found_beside(other, name), [f"{name}:1"])
+        for other, name in [
+            ("pools/a.hpp", "pools/a.cpp"),
+            ("pools/a.hpp", "pools/ab.hpp"),
+            ("include/cistern/a.hpp", "pools/a.cpp"),
+            ("pools/a.cpp", "tests/pools/a.cpp"),
+            ("interop/hooks/cuda/a.cpp", "interop/hooks/hip/a.cpp"),
+        ]:
+            self.assertEqual(found_beside(other, name), [])
 
     def test_a_link_that_leads_nowhere_is_found(self):
         for link in ["none.md", "../above.md", "#nothing", "a.md#nothing"]:
