@@ -85,7 +85,7 @@ void Pools::setNoSplit(MempoolId_t id) {
     refusePool("setNoSplit", id, "has memory already, in blocks that share segments");
 }
 
-// Graphs that are gone may still be replaying on streams that are gone too. These replays are
+// Graphs that are gone may still be replaying on streams that are forgotten. These replays are
 // complete when the device is. This verb waits for it, and so does the allocator's of the same
 // name.
 void Pools::emptyCache(MempoolId_t id) {

@@ -17,7 +17,7 @@ class RetiredGraphs {
  public:
   bool any() const { return count_ != 0; }
   /// Takes graphs that were reset, from a list that is empty afterwards. Events are recorded on
-  /// their streams now, as these may be gone later.
+  /// their streams now, as these may be destroyed later.
   void add(std::list<Retirement>& graphs) noexcept;
   /// Lets go of the memory of graphs, among the next `looks`, whose replays are complete. If there
   /// is none, `wait` waits for the replays of all graphs. True if it let go of any.

@@ -20,7 +20,7 @@ void Retirement::addStream(Stream stream) {
 bool Retirement::mark(Stream stream) noexcept {
   const KnownStreams::Look at = streams_.look(stream);
   if (at.end) ends_.push_back(at.end);
-  return at.gone || markPresent(stream);
+  return at.forgotten || markPresent(stream);
 }
 
 // An event behind all that is queued on the stream, unless a capture would record it, or has. A

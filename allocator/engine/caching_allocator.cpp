@@ -62,7 +62,7 @@ void CachingAllocator::registerStream(Stream stream) {
 
 // At exit, and in a child of fork, nobody is left who would ask the stream.
 void CachingAllocator::forgetStream(Stream stream) {
-  if (driverMayBeCalled() && engine_->made.isHere()) engine_->streams.unregisterStream(stream);
+  if (driverMayBeCalled() && engine_->made.isHere()) engine_->streams.forgetStream(stream);
 }
 
 MempoolId_t CachingAllocator::poolFor(Stream stream) {

@@ -44,7 +44,7 @@ PinnedUses::OnDevice& PinnedUses::meet(Stream stream, Device& device) {
 
 void PinnedUses::forget(Stream stream, Device& device) {
   requireOneStream(device, stream);
-  if (OnDevice* const on = find(device)) on->streams.unregisterStream(stream);
+  if (OnDevice* const on = find(device)) on->streams.forgetStream(stream);
 }
 
 // ---- Uses ---------------------------------------------------------------------------------------

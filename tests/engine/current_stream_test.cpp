@@ -97,7 +97,7 @@ TEST_CASE("a request for nothing, and one for too much, ask for the current stre
   }
 }
 
-TEST_CASE("a current stream that is gone is refused as one that is named", "[engine]") {
+TEST_CASE("a current stream that is forgotten is refused as one that is named", "[engine]") {
   SimRig rig;
   const Stream gone = rig.stream();
   rig.sim().destroyStream(gone).orThrow();

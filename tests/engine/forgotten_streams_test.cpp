@@ -33,7 +33,7 @@ struct ForgettingRig : SimRig {
   void finish() { sim().synchronizeDevice().orThrow(); }
 };
 
-/// A device of 84 MiB, of which a stream that is gone has left 40 free, 4 in use, and 4 in use that
+/// A device of 84 MiB, of which a forgotten stream has left 40 free, 4 in use, and 4 in use that
 /// are another stream's; its work is far from complete.
 struct LeftBehindRig : ForgettingRig {
   explicit LeftBehindRig(std::string_view conf = "", sim::SimConfig config = simOf(84 * kMiB))

@@ -1,5 +1,5 @@
 // Handles of streams that come again, where others act, or the device refuses, at the moment at
-// which it is told that one has gone or come.
+// which it is told that one is forgotten or has come.
 #include <thread>
 #include <utility>
 #include <vector>

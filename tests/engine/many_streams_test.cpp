@@ -1,5 +1,5 @@
-// Programs with many streams: what they hold is counted and found, and those that are gone leave
-// nothing behind. What many streams cost is kept by tests/golden.
+// Programs with many streams: what they hold is counted and found, and those that are forgotten
+// leave nothing behind. What many streams cost is kept by tests/golden.
 #include <barrier>
 #include <latch>
 #include <new>
@@ -112,7 +112,7 @@ TEST_CASE("a thread and a stream that meet cost less than 2 KiB, and little once
   CHECK(hostBytes() < before + kPairs * kKiB / 2);
 }
 
-TEST_CASE("what streams that are gone hold is theirs until it is freed", "[engine]") {
+TEST_CASE("what forgotten streams hold is theirs until it is freed", "[engine]") {
   SimRig rig;
   std::vector<void*> held;
   for (int i = 0; i < 50; ++i) {
@@ -129,7 +129,7 @@ TEST_CASE("what streams that are gone hold is theirs until it is freed", "[engin
   CHECK(rig.allocator.memoryStats()[Stat::kReservedBytes].current == 0);
 }
 
-TEST_CASE("the heap of a stream that is gone serves another, caches and all", "[engine]") {
+TEST_CASE("the heap of a forgotten stream serves another, caches and all", "[engine]") {
   SimRig rig("", simOf(kGiB));
   IdleThread other;
   for (int round = 0; round < 30; ++round) {

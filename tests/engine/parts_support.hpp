@@ -96,8 +96,9 @@ struct Parts {
   EventPool events{device};
   Pool pool{true, rules, false};
   HeapTable heaps{pool, totals};
-  KnownStreams streams{device, events,
-                       [this](Stream stream, bool gone) { heaps.setGone(stream, gone); }};
+  KnownStreams streams{device, events, [this](Stream stream, bool forgotten) {
+                         heaps.setForgotten(stream, forgotten);
+                       }};
   StreamProgress progress{device, events, streams};
 };
 

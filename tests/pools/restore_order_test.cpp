@@ -134,7 +134,7 @@ TEST_CASE("a block is not set back for a stream that was forgotten until it is n
   rig.touch(rig.t, rig.pool.allocate(32 * kMiB, rig.t));
 }
 
-TEST_CASE("a block of a stream that is gone is refused without a call on it", "[pools]") {
+TEST_CASE("a block of a forgotten stream is refused without a call on it", "[pools]") {
   OrderRig rig;
   void* const block = rig.pool.allocate(32 * kMiB, rig.s);
   void* const kept = rig.pool.allocate(2 * kMiB, rig.s);
@@ -151,7 +151,7 @@ TEST_CASE("a block of a stream that is gone is refused without a call on it", "[
   rig.free(kept);
 }
 
-TEST_CASE("a block is set back where a stream worked that is gone", "[pools]") {
+TEST_CASE("a block is set back where a stream worked that is forgotten", "[pools]") {
   OrderRig rig;
   void* const block = rig.pool.allocate(32 * kMiB, rig.s);
   const PoolCheckpoint checkpoint = rig.now();

@@ -38,7 +38,7 @@ bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexc
   const std::size_t at = indexOf(block.granules);
   const auto bytes = std::int64_t(block.bytes());
   const std::int64_t most = at == kLast ? ground_->most_last : mostFor(block.granules);
-  if (bytes > most || heap_->gone() || (at == kLast && isOthersToo(*this))) return false;
+  if (bytes > most || heap_->forgotten() || (at == kLast && isOthersToo(*this))) return false;
   if (bytes >= untilLowWater()) {
     putAllBack();
     return false;

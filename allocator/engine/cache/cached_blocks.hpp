@@ -138,7 +138,8 @@ class CachedBlocks {
     if (block.granules <= CacheSizes::kMost) ownership::store(block, holder_);
   }
   /// Keeps a block that is at `from`, and puts others back to make room. False: the heap should
-  /// have it, as when its stream is gone; or it is not at `from`, since somebody else frees it too.
+  /// have it, as when its stream is forgotten; or it is not at `from`, since somebody else frees it
+  /// too.
   bool keep(Block& block, ownership::Where from, WhoFreed who) noexcept;
   /// A block that this cache does not keep goes to the heap, as one that was cached.
   void release(Block& block, WhoFreed who) noexcept;

@@ -29,7 +29,7 @@ void RecordedStreams::beginPart(Seen& of, std::uint64_t id) {
 // A part that no request has told of yet is as good as none.
 RecordedStreams::Seen* RecordedStreams::frontierOf(Stream stream, Nodes& nodes) {
   const KnownStreams::Look at = known_.look(stream);
-  if (at.gone) return nullptr;
+  if (at.forgotten) return nullptr;
   const Result<CaptureInfo> info = device_.captureFrontier(stream, nodes);
   Seen* const of = info.ok() ? recorded(stream, info.value()) : nullptr;
   return of && of->part && of->part->id == info.value().id ? of : nullptr;
@@ -79,7 +79,7 @@ bool RecordedStreams::addFrontiers(const Seen& of, Nodes& nodes) {
   Nodes own;
   for (const Stream stream : known_.all()) {
     const KnownStreams::Look at = known_.look(stream);
-    if (at.gone || stream == of.stream) continue;
+    if (at.forgotten || stream == of.stream) continue;
     --calls_left_;
     const Result<CaptureInfo> info = device_.captureFrontier(stream, own);
     if (!info) {

@@ -17,7 +17,8 @@ Core::Core(Device& on, const Options& how, std::uint64_t total)
       events(device),
       default_pool(true, rules, options.backing == Backing::kPages),
       heaps(default_pool, totals),
-      streams(device, events, [this](Stream stream, bool gone) { heaps.setGone(stream, gone); }),
+      streams(device, events,
+              [this](Stream stream, bool forgotten) { heaps.setForgotten(stream, forgotten); }),
       progress(device, events, streams) {}
 
 std::string Core::deviceName() const {

@@ -16,11 +16,11 @@ void KnownStreams::registerStream(Stream stream) {
 }
 
 // The end that only the host can wait for, if there is one. A stream that is new where records were
-// dropped may have the handle, and so the heaps, of one that is gone.
+// dropped may have the handle, and so the heaps, of a forgotten one.
 SharedEvent KnownStreams::orderAfterEnd(Stream stream, const SharedEvent& reached) {
   const MutexLock lock(mutex_);
   Known& known = streams_.try_emplace(stream.raw, Known{dropped_, nullptr, nullptr}).first->second;
-  if (!known.gone) return nullptr;
+  if (!known.forgotten) return nullptr;
   if (known.end == reached || isReached(known.end)) known.end = nullptr;
   if (known.end != nullptr) {
     if (device_.captureInfo(stream).orThrow().status != CaptureStatus::kNone) return known.end;
@@ -32,9 +32,9 @@ SharedEvent KnownStreams::orderAfterEnd(Stream stream, const SharedEvent& reache
 }
 
 // A stream that is forgotten twice has an end behind the first. It may have no record, like one
-// that was never met. Then it is gone already, with all its work complete, whatever fails from
+// that was never met. Then it is forgotten already, with all its work complete, whatever fails from
 // there on.
-void KnownStreams::unregisterStream(Stream stream) {
+void KnownStreams::forgetStream(Stream stream) {
   if (stream == Stream{}) throw InvalidArgument("the default stream cannot be forgotten: it stays");
   requireOneStream(device_, stream);
   const MutexLock lock(mutex_);
@@ -52,7 +52,7 @@ void KnownStreams::unregisterStream(Stream stream) {
 void KnownStreams::captureBegins(Stream stream) noexcept {
   const MutexLock lock(mutex_);
   const auto known = streams_.find(stream.raw);
-  if (known == streams_.end() || known->second.gone || !answersNow(stream)) return;
+  if (known == streams_.end() || known->second.forgotten || !answersNow(stream)) return;
   const Result<SharedEvent> event = events_.take();
   const bool recorded = event && device_.recordEvent(*event.value(), stream);
   if (recorded && answersNow(stream)) known->second.before_capture = event.value();
@@ -67,7 +67,7 @@ void KnownStreams::captureEnds(Stream stream) noexcept {
 // Each record pays for a bounded number of looks.
 void KnownStreams::dropEnded() noexcept {
   const auto dropped = std::erase_if(streams_, [this](const auto& record) {
-    return record.second.gone && isReached(record.second.end);
+    return record.second.forgotten && isReached(record.second.end);
   });
   dropped_ |= dropped > 0;
   most_records_ = 2 * streams_.size() + kLeastRecords;

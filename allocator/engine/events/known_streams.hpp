@@ -7,12 +7,12 @@
 // later. As soon as a verb names that stream, it is ordered after the end of the one before it.
 // From there on the two are one stream that had a pause.
 //
-//   unknown --register--> present --unregister--> gone --register--> present
+//   unknown --register--> present --forget--> forgotten --register--> present
 //
-// The record of one that is gone is dropped some time after its end was reached. So if a stream has
-// been met and has no record, all its work is complete.
+// The record of a forgotten stream is dropped some time after its end was reached. So if a stream
+// has been met and has no record, all its work is complete.
 //
-// Streams are asked, and forgotten, under the lock here; so none goes while it is asked.
+// Streams are asked, and forgotten, under the lock here; so none is forgotten while it is asked.
 #pragma once
 
 #include <functional>
@@ -31,12 +31,12 @@ namespace cistern {
 /// Thread-safe.
 class KnownStreams {
  public:
-  /// It is called under the lock here if a stream is gone, or present again. It may not throw.
-  using Told = std::function<void(Stream, bool gone)>;
+  /// It is called under the lock here if a stream is forgotten, or present again. It may not throw.
+  using Told = std::function<void(Stream, bool forgotten)>;
   KnownStreams(Device& device, EventPool& events, Told told)
       : device_(device), events_(events), told_(std::move(told)) {}
 
-  /// A verb names the stream. If one with that handle has gone, this is another. Work that is
+  /// A verb names the stream. If one with that handle was forgotten, this is another. Work that is
   /// queued on it from now on comes after the end of the first. The host waits for that end only if
   /// the stream is being captured. No device call for a stream that is present or unknown. Pre: the
   /// stream is alive. Throws DeviceFailure, std::bad_alloc, changing nothing.
@@ -45,22 +45,22 @@ class KnownStreams {
   /// as that is known. Pre: the stream is alive, and no verb names it meanwhile. Throws
   /// InvalidArgument for the default stream and for one that is being captured or not alive,
   /// DeviceFailure, std::bad_alloc, changing nothing.
-  void unregisterStream(Stream stream);
+  void forgetStream(Stream stream);
 
-  /// A stream, which stays present, or gone, while this lives. Meanwhile the thread may not look at
-  /// another. The analysis does not follow the lock.
+  /// A stream, which stays present, or forgotten, while this lives. Meanwhile the thread may not
+  /// look at another. The analysis does not follow the lock.
   struct Look {
     Look(KnownStreams& all, Stream stream) noexcept CISTERN_NO_TSA : still(all.mutex_) {
       const auto it = all.streams_.find(stream.raw);
       if (it == all.streams_.end()) return;
-      gone = it->second.gone;
-      if (gone && all.isReached(it->second.end)) it->second.end = nullptr;
+      forgotten = it->second.forgotten;
+      if (forgotten && all.isReached(it->second.end)) it->second.end = nullptr;
       end = it->second.end;
       before_capture = it->second.before_capture;
     }
     const MutexLock still;
-    bool gone = true;
-    SharedEvent end{};  ///< behind the last work of one that is gone; null once all its work is
+    bool forgotten = true;
+    SharedEvent end{};  ///< behind the last work of a forgotten one; null once all its work is
                         ///< known to be complete
     SharedEvent before_capture{};  ///< behind the work from before the capture that it began
   };
@@ -73,7 +73,7 @@ class KnownStreams {
     std::vector<Stream> streams;
     streams.reserve(streams_.size());
     for (const auto& [raw, known] : streams_) {
-      if (!known.gone || known.end != nullptr) streams.push_back(Stream{raw});
+      if (!known.forgotten || known.end != nullptr) streams.push_back(Stream{raw});
     }
     return streams;
   }
@@ -93,7 +93,7 @@ class KnownStreams {
 
  private:
   struct Known {
-    bool gone = false;
+    bool forgotten = false;
     SharedEvent end;  ///< null while it is present, and once it is known to be complete
     SharedEvent before_capture{};  ///< while a capture that it began is under way
   };

@@ -30,8 +30,8 @@ void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
 void PendingFrees::attach(Uses& uses, bool last_resort) noexcept {
   const KnownStreams::Look at = streams_.look(uses.front().stream);
   uses.front().event = at.end;
-  if (at.gone && at.end != nullptr) enqueue(uses, true);
-  if (!at.gone) attachToPresent(uses, last_resort);
+  if (at.forgotten && at.end != nullptr) enqueue(uses, true);
+  if (!at.forgotten) attachToPresent(uses, last_resort);
 }
 
 // If the device does not say whether a capture takes what is recorded, one may. At the last resort

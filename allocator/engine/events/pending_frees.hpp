@@ -7,7 +7,7 @@
 // Nothing is recorded on a stream that is being captured: the event would become part of the graph.
 // Such a block is put off, and gets its event at a poll after the capture; so does one whose event
 // could not be had. All that is put off on one stream gets one event: a later event is as safe. For
-// a stream that is gone (known_streams.hpp) the event is its end.
+// a forgotten stream (known_streams.hpp) the event is its end.
 //
 // A poll may be bounded. Streams take turns, so that the next poll goes on where this one stops.
 //

@@ -38,11 +38,11 @@ class HeapIdentity {
   Pool& pool() const { return *pool_.load(std::memory_order_acquire); }
   /// Whether the stream has been forgotten (known_streams.hpp sets it). Then it is not asked, and
   /// look-ups for requests pass over the heap.
-  bool gone() const { return gone_.load(std::memory_order_acquire); }
-  void setGone(bool gone) { gone_.store(gone, std::memory_order_release); }
+  bool forgotten() const { return forgotten_.load(std::memory_order_acquire); }
+  void setForgotten(bool forgotten) { forgotten_.store(forgotten, std::memory_order_release); }
   /// Whether requests of that stream are for this heap, which had it a moment ago. Asked in this
-  /// order: by the time it is not gone any more, it is another stream's.
-  bool serves(Stream s) const { return !gone() && stream() == s; }
+  /// order: by the time it is not forgotten any more, it is another stream's.
+  bool serves(Stream s) const { return !forgotten() && stream() == s; }
   /// Whether its memory is pages, rather than segments. Changes at most once, before the heap has
   /// ever had memory: Heap::leavePages.
   bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }
@@ -66,7 +66,7 @@ class HeapIdentity {
     pool_.store(&pool, std::memory_order_release);
     stream_.store(stream, std::memory_order_relaxed);
     incarnation_.fetch_add(1, std::memory_order_relaxed);
-    setGone(false);
+    setForgotten(false);
   }
   void leavePages() noexcept { on_pages_.store(false, std::memory_order_relaxed); }
   OfferBoard* board() const { return board_; }
@@ -74,7 +74,7 @@ class HeapIdentity {
  private:
   std::atomic<Pool*> pool_;
   std::atomic<Stream> stream_;
-  std::atomic<bool> gone_{false};
+  std::atomic<bool> forgotten_{false};
   std::atomic<bool> on_pages_;
   std::atomic<std::uint32_t> incarnation_{0};
   mutable Mutex mutex_{LockRank::kHeap};

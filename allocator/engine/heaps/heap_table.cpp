@@ -62,7 +62,7 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
   const MutexLock lock(list_mutex_);
   const std::size_t number = heaps_.size();
   for (std::vector<Heap*>& list : parked_) list.reserve(heaps_.capacity() + 1);
-  gone_.reserve(heaps_.capacity() + 1);
+  forgotten_.reserve(heaps_.capacity() + 1);
   offering_.resize(number);  // what came of an attempt that failed goes
   offering_.push_back(std::uint8_t(offerOf(pool)));
   heaps_.push_back(std::move(heap));
@@ -122,32 +122,32 @@ bool HeapTable::park(Heap& heap) noexcept {
   Pool& pool = heap.pool();
   const Stream stream = heap.stream();
   const bool in_default = pool.isDefault();
-  if (in_default ? !heap.gone() : pool.stage() != Pool::Stage::kDraining) return false;
+  if (in_default ? !heap.forgotten() : pool.stage() != Pool::Stage::kDraining) return false;
   if (!move(heap, in_default ? pool : nowhere_, kNobodys)) return false;
-  in_default ? void(std::erase(gone_, &heap)) : pool.remove(heap);
+  in_default ? void(std::erase(forgotten_, &heap)) : pool.remove(heap);
   parkedLike(pool).push_back(&heap);
   by_stream_.erase({stream.raw, &heap});
   return true;
 }
 
-void HeapTable::setGone(Stream stream, bool gone) noexcept {
+void HeapTable::setForgotten(Stream stream, bool forgotten) noexcept {
   const MutexLock lock(mutex_);
   auto it = by_stream_.lower_bound({stream.raw, nullptr});
   for (; it != by_stream_.end() && it->first == stream.raw; ++it) {
     Heap& heap = *it->second;
-    if (heap.pool().isDefault() && gone != heap.gone())
-      gone ? gone_.push_back(&heap) : void(std::erase(gone_, &heap));
+    if (heap.pool().isDefault() && forgotten != heap.forgotten())
+      forgotten ? forgotten_.push_back(&heap) : void(std::erase(forgotten_, &heap));
     const MutexLock heap_lock(heap.mutex());
-    heap.setGone(gone);
-    if (gone) const HeldCaches emptied(heap);  // they keep nothing from here on
+    heap.setForgotten(forgotten);
+    if (forgotten) const HeldCaches emptied(heap);  // they keep nothing from here on
   }
 }
 
-Heap* HeapTable::nextGone() noexcept {
+Heap* HeapTable::nextForgotten() noexcept {
   const MutexLock lock(mutex_);
-  if (gone_.empty()) return nullptr;
-  next_gone_ = next_gone_ + 1 < gone_.size() ? next_gone_ + 1 : 0;
-  return gone_[next_gone_];
+  if (forgotten_.empty()) return nullptr;
+  next_forgotten_ = next_forgotten_ + 1 < forgotten_.size() ? next_forgotten_ + 1 : 0;
+  return forgotten_[next_forgotten_];
 }
 
 // Heaps come first: a request goes by its pool, and its heap must be able to do what that says.
@@ -201,7 +201,7 @@ Heap* HeapTable::nextOffering(Search& search) const noexcept {
 
 std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
-  std::size_t slots = gone_.capacity();
+  std::size_t slots = forgotten_.capacity();
   for (const std::vector<Heap*>& list : parked_) slots += list.capacity();
   for (const Slots& one : generations_) slots += one.size();
   const MutexLock list_lock(list_mutex_);

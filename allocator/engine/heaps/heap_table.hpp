@@ -3,7 +3,7 @@
 //
 // No heap is deleted before the table. A heap that holds nothing any more is parked here for the
 // next stream or pool once its pool is gone. A heap of the default pool's is parked once its stream
-// is gone. So there are never many more than are of use at once.
+// is forgotten. So there are never many more than are of use at once.
 //
 // Every answer of the hash table is checked: a slot may name a heap that is another stream's by
 // now, and is passed over then. A stream that it does not find is looked up again under the lock
@@ -37,17 +37,18 @@ class HeapTable final : public OfferBoard {
  public:
   HeapTable(Pool& default_pool, Totals& totals);
 
-  /// The stream's heap in the default pool, or null when it has none yet, or is gone. Lock-free.
+  /// The stream's heap in the default pool, or null when it has none yet, or is forgotten.
+  /// Lock-free.
   Heap* find(Stream stream) const noexcept;
   /// The stream's heap in the pool. If it has none, one that was parked or a new one. Throws
   /// std::bad_alloc, changing nothing.
   Heap& findOrMake(Pool& pool, Stream stream);
-  /// One of the default pool's heaps whose stream is gone, another each time; null for none. It may
-  /// be parked, if it holds nothing.
-  Heap* nextGone() noexcept;
-  /// From now on the stream's heaps, in all pools, are those of a stream that is gone, or no more.
+  /// One of the default pool's heaps whose stream is forgotten, another each time; null for none.
+  /// It may be parked, if it holds nothing.
+  Heap* nextForgotten() noexcept;
+  /// From now on the stream's heaps, in all pools, are those of a forgotten stream, or no more.
   /// Pre: no verb names the stream meanwhile.
-  void setGone(Stream stream, bool gone) noexcept;
+  void setForgotten(Stream stream, bool forgotten) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
   /// The same one by one; null beyond the last.
@@ -77,7 +78,7 @@ class HeapTable final : public OfferBoard {
     offering_[heap.number()] = std::uint8_t(offer);
   }
   /// The heap waits for another stream or pool. False when its pool is not draining; for a heap of
-  /// the default pool, when its stream is not gone. False, too, when it holds something, as
+  /// the default pool, when its stream is not forgotten. False, too, when it holds something, as
   /// Heap::moveTo says.
   bool park(Heap& heap) noexcept;
   /// The memory of all heaps, and of those pools, comes in segments from now on. Pre: the pools are
@@ -129,9 +130,9 @@ class HeapTable final : public OfferBoard {
   std::list<Slots> generations_ CISTERN_GUARDED_BY(mutex_);
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
   std::array<std::vector<Heap*>, 4> parked_
-      CISTERN_GUARDED_BY(mutex_);                       ///< each has room for all heaps
-  std::vector<Heap*> gone_ CISTERN_GUARDED_BY(mutex_);  ///< the default pool's; likewise
-  std::size_t next_gone_ CISTERN_GUARDED_BY(mutex_) = 0;
+      CISTERN_GUARDED_BY(mutex_);                            ///< each has room for all heaps
+  std::vector<Heap*> forgotten_ CISTERN_GUARDED_BY(mutex_);  ///< the default pool's; likewise
+  std::size_t next_forgotten_ CISTERN_GUARDED_BY(mutex_) = 0;
   /// The heaps of all pools, but parked ones, by stream: one stream may have any number.
   using ByStream = std::set<std::pair<std::uintptr_t, Heap*>, std::less<>>;
   ByStream by_stream_ CISTERN_GUARDED_BY(mutex_);

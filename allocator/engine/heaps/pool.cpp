@@ -38,7 +38,7 @@ PoolTraits Pool::close() {
 
 Heap* Pool::find(Stream stream) const {
   Heap* const heap = heapWith(stream);
-  return heap && !heap->gone() ? heap : nullptr;
+  return heap && !heap->forgotten() ? heap : nullptr;
 }
 
 Heap* Pool::heapWith(Stream handle) const {

@@ -77,10 +77,10 @@ class Pool {
   /// Pre: draining, without heaps. Returns its traits, to be let go of without a lock.
   PoolTraits close();
 
-  /// The stream's heap here, or null; also when the stream is gone. Not for the default pool, whose
-  /// heaps the table finds.
+  /// The stream's heap here, or null; also when the stream is forgotten. Not for the default pool,
+  /// whose heaps the table finds.
   Heap* find(Stream stream) const;
-  /// The same, or that of a stream which had the handle and is gone: the next gets it.
+  /// The same, or that of a forgotten stream with that handle: the next gets it.
   Heap* heapWith(Stream handle) const;
   std::vector<Heap*> heaps() const {
     const MutexLock lock(mutex_);

@@ -123,7 +123,7 @@ namespace {
 
 bool streamIsDead(Core& core, const Heap& heap) {
   const KnownStreams::Look at = core.streams.look(heap.stream());
-  if (at.gone) return false;
+  if (at.forgotten) return false;
   const Result<CaptureInfo> info = core.device.captureInfo(heap.stream());
   return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
 }

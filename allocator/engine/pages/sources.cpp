@@ -127,7 +127,7 @@ bool Mover::gives(const Heap& source) const {
   return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
 
-// Heaps of streams that are gone stay. A heap that holds nothing is asked how far its stream is
+// Heaps of forgotten streams stay. A heap that holds nothing is asked how far its stream is
 // only while that is not known. Its old mappings wait for it.
 bool Mover::hasAny(Heap& source) const {
   const MutexLock lock(source.mutex());

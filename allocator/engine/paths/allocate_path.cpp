@@ -54,12 +54,12 @@ Heap& knownToCapture(Heap& heap) {
   return heap;
 }
 
-// A heap whose stream is gone and that holds nothing any more is there for another. A few are
+// A heap whose stream is forgotten and that holds nothing any more is there for another. A few are
 // looked at.
-void parkGone(Engine& engine) {
+void parkForgotten(Engine& engine) {
   constexpr int kLooks = 2;
   for (int i = 0; i < kLooks; ++i) {
-    Heap* const heap = engine.heaps.nextGone();
+    Heap* const heap = engine.heaps.nextForgotten();
     if (heap == nullptr || (engine.progress.holdsNothing(*heap) && engine.heaps.park(*heap)))
       return;
   }
@@ -142,7 +142,7 @@ Heap& heapFor(Engine& engine, const Request& request) {
   if (Heap* heap = pool.isDefault() ? engine.heaps.find(stream) : pool.find(stream))
     return pool.isDefault() ? *heap : knownToCapture(*heap);
   engine.meet(stream);
-  if (pool.isDefault()) parkGone(engine);
+  if (pool.isDefault()) parkForgotten(engine);
   return knownToCapture(engine.heaps.findOrMake(pool, stream));
 }
 

@@ -15,8 +15,8 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream);
 void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool);
 
 /// The heap of the request's stream and pool. It is found, made for a stream that is named for the
-/// first time, or taken over from one that is gone. Throws InvalidArgument for a stream that is not
-/// alive, DeviceFailure, std::bad_alloc.
+/// first time, or taken over from one that was forgotten. Throws InvalidArgument for a stream that
+/// is not alive, DeviceFailure, std::bad_alloc.
 Heap& heapFor(Engine& engine, const Request& request);
 /// A block for a request that the heap's free memory does not serve. A miss tries one step after
 /// another, each a little further away. The first block found ends it. The steps stand in one table

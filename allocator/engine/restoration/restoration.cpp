@@ -52,14 +52,14 @@ class Restoration {
   Restoration(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted)
       : engine_(engine), pool_(pool), wanted_(wanted) {}
 
-  // It asks whether a stream is gone before it locks any heap. Nothing can be done on such a
+  // It asks whether a stream is forgotten before it locks any heap. Nothing can be done on such a
   // stream: it may have been destroyed, and its handle may now be another's that nobody has named.
   // Reporting the changes takes no host memory.
   CheckpointDelta run() {
     {
       const std::unique_lock still = engine_.holdStill(pool_.onPages());
       for (const LiveBlock& block : wanted_) {
-        if (engine_.streams.look(block.stream).gone) forgotten_.insert(block.stream);
+        if (engine_.streams.look(block.stream).forgotten) forgotten_.insert(block.stream);
       }
       for (int tries = 0; !tryNow(); ++tries) {
         if (tries == 2) refuse(*needs_.begin()->second, kInUse);

@@ -11,12 +11,12 @@ namespace cistern {
 
 bool StreamProgress::answers(Stream stream) {
   const KnownStreams::Look at = streams_.look(stream);
-  return at.gone || streams_.answersNow(stream);
+  return at.forgotten || streams_.answersNow(stream);
 }
 
 bool StreamProgress::idle(Stream stream) {
   const KnownStreams::Look at = streams_.look(stream);
-  if (at.gone) return at.end == nullptr;
+  if (at.forgotten) return at.end == nullptr;
   const RelaxedCaptureMode relaxed(device_);
   if (streams_.answersNow(stream)) return query(stream);
   return at.before_capture && events_.ask(*at.before_capture) == Answer::kReached;
@@ -25,7 +25,7 @@ bool StreamProgress::idle(Stream stream) {
 bool StreamProgress::mayHaveWork(Stream stream) {
   {
     const KnownStreams::Look at = streams_.look(stream);
-    if (at.gone) return at.end != nullptr;
+    if (at.forgotten) return at.end != nullptr;
     const Result<CaptureInfo> info = device_.captureInfo(stream);
     if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
   }
@@ -54,7 +54,7 @@ bool StreamProgress::query(Stream stream) noexcept {
 // does no harm: nobody asks the event before it is recorded again.
 DeviceMark::Work StreamProgress::workOf(Stream stream) {
   const KnownStreams::Look at = streams_.look(stream);
-  if (at.gone) return {true, at.end};
+  if (at.forgotten) return {true, at.end};
   const std::uint32_t changes = changes_;
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   const bool dead = !info && info.error().kind == ErrorKind::kInvalidHandle;
@@ -207,7 +207,7 @@ bool StreamProgress::orderAfterAll(Stream later) {
   (void)queued.advance(kAll, [this](Stream stream) { return workOf(stream); });
   return queued.order([&](const std::vector<SharedEvent>& events) {
     const KnownStreams::Look at = streams_.look(later);
-    if (at.gone || !streams_.answersNow(later)) return false;
+    if (at.forgotten || !streams_.answersNow(later)) return false;
     return std::ranges::all_of(
         events, [&](const auto& event) { return device_.waitEvent(later, *event).ok(); });
   });
@@ -238,7 +238,7 @@ bool StreamProgress::holdsNothing(Heap& heap) {
     const MutexLock lock(heap.mutex());  // most have memory: the device is not asked for those
     if (heap.reservedBytes() != 0) return false;
   }
-  heap.gone() ? refresh(heap) : refreshByEvent(heap);
+  heap.forgotten() ? refresh(heap) : refreshByEvent(heap);
   const MutexLock lock(heap.mutex());
   return heap.holdsNothing();
 }

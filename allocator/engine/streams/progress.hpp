@@ -49,7 +49,7 @@ class StreamProgress {
       : device_(device), events_(events), streams_(streams) {}
 
   /// Whether the stream tells how far it is. It does if it is alive and no capture records it, or
-  /// if it is gone: then its end tells.
+  /// if it is forgotten: then its end tells.
   bool answers(Stream stream);
   /// Whether the stream is known to have no work queued. Work that was recorded by a capture which
   /// began on it is not queued.
@@ -72,15 +72,15 @@ class StreamProgress {
   /// destroying it at this moment. For threads that are not the program's.
   void refreshByEvent(Heap& heap) { look(heap, 0); }
   /// Orders what is queued on `later` from now on after all that any known stream has queued by
-  /// now, on the device. False if that cannot be had: `later` is gone, or a capture that was not
-  /// announced records some stream, which then does not tell.
+  /// now, on the device. False if that cannot be had: `later` is forgotten, or a capture that was
+  /// not announced records some stream, which then does not tell.
   bool orderAfterAll(Stream later);
   /// Whether that takes a bounded number of calls, so that a request may do it that could be served
   /// otherwise. Four calls for each of more streams take longer than to make a segment.
   bool ordersSoon() const { return streams_.count() <= kMostOrdered; }
   static constexpr std::size_t kMostOrdered = bound(64);
-  /// Whether the stream may have work queued. Not if it is idle, gone with its end reached, or was
-  /// destroyed without notice.
+  /// Whether the stream may have work queued. Not if it is idle, forgotten with its end reached, or
+  /// was destroyed without notice.
   bool mayHaveWork(Stream stream);
   /// Whether the heap has no memory, and nothing that its stream did is still under way: then it
   /// may become another stream's.

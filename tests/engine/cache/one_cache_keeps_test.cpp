@@ -23,13 +23,13 @@ TEST_CASE("of blocks beyond a megabyte the one that was freed last is kept", "[e
   CHECK(rig.busyBytes() == 0);
 }
 
-TEST_CASE("a cache keeps nothing while its heap's stream is gone", "[engine][part]") {
+TEST_CASE("a cache keeps nothing while its heap's stream is forgotten", "[engine][part]") {
   OneCache rig;
   Block& block = rig.held(kKiB);
   Block& sent = rig.held(kKiB);
   {
     const MutexLock lock(rig.heap.mutex());
-    rig.heap.setGone(true);
+    rig.heap.setForgotten(true);
     rig.cache.flush();
   }
   CHECK_FALSE(rig.accept(block));
@@ -37,7 +37,7 @@ TEST_CASE("a cache keeps nothing while its heap's stream is gone", "[engine][par
   {
     const MutexLock lock(rig.heap.mutex());
     CHECK(rig.cache.takeLocked(kKiB) == nullptr);  // what came went on to the heap
-    rig.heap.setGone(false);
+    rig.heap.setForgotten(false);
   }
   CHECK(rig.busyBytes() == kKiB);
   CHECK(rig.accept(block));

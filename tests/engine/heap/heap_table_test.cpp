@@ -36,23 +36,23 @@ TEST_CASE("a stream has one heap, which is found from then on", "[engine][part]"
   CHECK(rig.heaps.all() == made);
 }
 
-TEST_CASE("a heap whose stream is gone is not found, and may be parked", "[engine][part]") {
+TEST_CASE("a heap whose stream is forgotten is not found, and may be parked", "[engine][part]") {
   TableRig rig;
   Heap& heap = rig.heapOf(numbered(1));
   Heap& other = rig.heapOf(numbered(2));
-  CHECK(rig.heaps.nextGone() == nullptr);
+  CHECK(rig.heaps.nextForgotten() == nullptr);
   CHECK_FALSE(rig.heaps.park(heap));
   CHECK(rig.heaps.find(numbered(1)) == &heap);  // which this thread remembers
-  rig.heaps.setGone(numbered(1), true);
+  rig.heaps.setForgotten(numbered(1), true);
   CHECK(rig.heaps.find(numbered(1)) == nullptr);
-  CHECK(rig.heaps.nextGone() == &heap);
-  rig.heaps.setGone(numbered(2), true);
-  Heap* const some = rig.heaps.nextGone();
-  Heap* const another = rig.heaps.nextGone();
+  CHECK(rig.heaps.nextForgotten() == &heap);
+  rig.heaps.setForgotten(numbered(2), true);
+  Heap* const some = rig.heaps.nextForgotten();
+  Heap* const another = rig.heaps.nextForgotten();
   CHECK(std::minmax(some, another) == std::minmax(&heap, &other));
   CHECK(rig.heaps.park(heap));
   CHECK_FALSE(rig.heaps.park(heap));
-  CHECK(rig.heaps.nextGone() == &other);
+  CHECK(rig.heaps.nextForgotten() == &other);
   CHECK(&rig.inPool(rig.first, numbered(3)) != &heap);  // it goes on in the default pool
   CHECK(&rig.heapOf(numbered(3)) == &heap);
 }
@@ -61,11 +61,11 @@ TEST_CASE("a stream that comes back has its heap again, and nobody else gets tha
           "[engine][part]") {
   TableRig rig;
   Heap& heap = rig.heapOf(numbered(1));
-  rig.heaps.setGone(numbered(1), true);
-  Heap* const found = rig.heaps.nextGone();
+  rig.heaps.setForgotten(numbered(1), true);
+  Heap* const found = rig.heaps.nextForgotten();
   REQUIRE(found == &heap);
-  rig.heaps.setGone(numbered(1), false);
-  CHECK(rig.heaps.nextGone() == nullptr);
+  rig.heaps.setForgotten(numbered(1), false);
+  CHECK(rig.heaps.nextForgotten() == nullptr);
   CHECK(rig.heaps.find(numbered(1)) == &heap);
   CHECK_FALSE(rig.heaps.park(*found));  // it is in use again
   CHECK(&rig.heapOf(numbered(2)) != &heap);
@@ -77,19 +77,19 @@ TEST_CASE("a parked heap becomes a new stream's, and one that holds memory is no
   Heap& empty = rig.heapOf(numbered(1));
   Heap& full = rig.heapOf(numbered(2));
   Parts::release(rig.allocate(full, kMiB));
-  for (const std::uintptr_t raw : {1u, 2u}) rig.heaps.setGone(numbered(raw), true);
+  for (const std::uintptr_t raw : {1u, 2u}) rig.heaps.setForgotten(numbered(raw), true);
   for (std::uintptr_t raw = 3; raw < 5; ++raw) {
-    Heap* const spare = rig.heaps.nextGone();
+    Heap* const spare = rig.heaps.nextForgotten();
     REQUIRE(spare != nullptr);
     CHECK(rig.heaps.park(*spare) == (spare == &empty));
     Heap& heap = rig.heapOf(numbered(raw));
     CHECK((&heap == spare) == (spare == &empty));
     CHECK(heap.stream() == numbered(raw));
-    CHECK_FALSE(heap.gone());
+    CHECK_FALSE(heap.forgotten());
     CHECK(rig.heaps.find(numbered(raw)) == &heap);
   }
   CHECK(rig.heaps.find(numbered(1)) == nullptr);
-  CHECK(rig.heaps.nextGone() == &full);
+  CHECK(rig.heaps.nextForgotten() == &full);
   CHECK(rig.heaps.all().size() == 3);
 }
 
@@ -99,8 +99,8 @@ TEST_CASE("streams that come and go for ever leave no more than was there at onc
   rig.heapOf(numbered(0));
   std::size_t bytes = 0;
   for (std::uintptr_t raw = 1; raw < 2'000; ++raw) {
-    rig.heaps.setGone(numbered(raw - 1), true);
-    CHECK(rig.heaps.park(*rig.heaps.nextGone()));
+    rig.heaps.setForgotten(numbered(raw - 1), true);
+    CHECK(rig.heaps.park(*rig.heaps.nextForgotten()));
     rig.heapOf(numbered(raw));
     if (raw == 100) bytes = rig.heaps.hostBytes();
   }
@@ -133,7 +133,7 @@ TEST_CASE("a heap that leaves its pool waits for another one with that backing",
   CHECK(&rig.inPool(on_pages, b) != &heap);
   CHECK(&rig.inPool(rig.second, b) == &heap);
   CHECK(rig.second.find(b) == &heap);
-  rig.heaps.setGone(b, true);
+  rig.heaps.setForgotten(b, true);
   CHECK(rig.second.find(b) == nullptr);
 }
 

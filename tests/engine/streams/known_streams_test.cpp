@@ -19,11 +19,11 @@ struct KnownRig : Parts {
   /// "present", "ending" or "ended".
   std::string stateOf(Stream stream) {
     const KnownStreams::Look at = streams.look(stream);
-    return !at.gone ? "present" : at.end ? "ending" : "ended";
+    return !at.forgotten ? "present" : at.end ? "ending" : "ended";
   }
   /// Forgets and destroys it.
   void end(Stream stream) {
-    streams.unregisterStream(stream);
+    streams.forgetStream(stream);
     sim.destroyStream(stream).orThrow();
   }
 };
@@ -48,7 +48,7 @@ TEST_CASE("the device is not asked for a stream that is present, or was never me
   const Stream known = rig.stream(), unknown = rig.sim.createStream().orThrow();
   const CallCounts before = rig.sim.callCounts();
   rig.streams.registerStream(known);
-  rig.streams.unregisterStream(unknown);
+  rig.streams.forgetStream(unknown);
   CHECK(rig.stateOf(known) == "present");
   CHECK(rig.stateOf(unknown) == "ended");
   CHECK(rig.sim.callCounts() == before);
@@ -96,9 +96,9 @@ TEST_CASE("a captured stream with the handle of one that is ending has the host 
 TEST_CASE("a stream that is forgotten twice has its end behind both", "[engine][part]") {
   KnownRig rig;
   const Stream stream = rig.busyStream();
-  rig.streams.unregisterStream(stream);
+  rig.streams.forgetStream(stream);
   rig.work(stream, kLongNs);
-  rig.streams.unregisterStream(stream);
+  rig.streams.forgetStream(stream);
   rig.sim.advanceHost(kLongNs + kLongNs / 2);
   CHECK(rig.stateOf(stream) == "ending");
   rig.sim.advanceHost(kLongNs);
@@ -124,16 +124,16 @@ TEST_CASE("a stream is not forgotten while it is captured, or dead, or no event 
   const Stream stream = rig.busyStream(), dead = rig.stream();
   Heap& heap = rig.heapOf(stream);
   rig.beginCapture(stream);
-  CHECK_THROWS_AS(rig.streams.unregisterStream(stream), InvalidArgument);
+  CHECK_THROWS_AS(rig.streams.forgetStream(stream), InvalidArgument);
   rig.endCapture(stream);
   for (const Call call : {Call::kCaptureInfo, Call::kCreateEvent, Call::kRecordEvent}) {
     rig.sim.faults().failNth(call, 1, ErrorKind::kOther);
-    CHECK_THROWS_AS(rig.streams.unregisterStream(stream), DeviceFailure);
+    CHECK_THROWS_AS(rig.streams.forgetStream(stream), DeviceFailure);
     CHECK(rig.stateOf(stream) == "present");
-    CHECK_FALSE(heap.gone());
+    CHECK_FALSE(heap.forgotten());
   }
   rig.sim.destroyStream(dead).orThrow();
-  CHECK_THROWS_AS(rig.streams.unregisterStream(dead), InvalidArgument);
+  CHECK_THROWS_AS(rig.streams.forgetStream(dead), InvalidArgument);
   CHECK(rig.stateOf(dead) == "present");
 }
 
@@ -142,15 +142,15 @@ TEST_CASE("a stream that cannot be ordered after the one before it is not met", 
   const Stream first = rig.busyStream();
   Heap& heap = rig.heapOf(first);
   rig.end(first);
-  CHECK(heap.gone());
+  CHECK(heap.forgotten());
   const Stream second = rig.sim.createStream().orThrow();
   REQUIRE(second == first);
   rig.sim.faults().failNth(Call::kWaitEvent, 1, ErrorKind::kOther);
   CHECK_THROWS_AS(rig.streams.registerStream(second), DeviceFailure);
   CHECK(rig.stateOf(second) == "ending");
-  CHECK(heap.gone());
+  CHECK(heap.forgotten());
   rig.streams.registerStream(second);
-  CHECK_FALSE(heap.gone());
+  CHECK_FALSE(heap.forgotten());
 }
 
 TEST_CASE("records of streams that have ended go, and their heaps find new streams all the same",
@@ -158,16 +158,16 @@ TEST_CASE("records of streams that have ended go, and their heaps find new strea
   Parts rig;  // each stream has a handle of its own
   const Stream first = rig.stream();
   Heap& heap = rig.heapOf(first);
-  rig.streams.unregisterStream(first);
+  rig.streams.forgetStream(first);
   for (int i = 0; i < 1'000; ++i) {
     const Stream stream = rig.stream();
-    rig.streams.unregisterStream(stream);
+    rig.streams.forgetStream(stream);
     rig.sim.destroyStream(stream).orThrow();
   }
   CHECK(rig.calls(Call::kCreateEvent) < 500);  // an end is held by its record
-  CHECK(heap.gone());
+  CHECK(heap.forgotten());
   rig.streams.registerStream(first);
-  CHECK_FALSE(heap.gone());
+  CHECK_FALSE(heap.forgotten());
   CHECK(rig.heaps.find(first) == &heap);
 }
 

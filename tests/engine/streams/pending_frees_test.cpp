@@ -64,7 +64,7 @@ TEST_CASE("a stream that has been forgotten is waited for by its end", "[engine]
   PendingRig rig;
   const Stream ending = rig.busyStream(kLongNs), ended = rig.stream();
   for (const Stream stream : {ending, ended}) {
-    rig.streams.unregisterStream(stream);
+    rig.streams.forgetStream(stream);
     rig.sim.destroyStream(stream).orThrow();
   }
   Block& over = rig.freed({ended});

@@ -34,10 +34,10 @@ TEST_CASE("a stream is ordered after all others on the device, and the host does
   CHECK(waits(rig.sim) == 0);
 }
 
-TEST_CASE("a stream comes after the end of one that is gone, which may be over", "[engine][part]") {
+TEST_CASE("a stream comes after the end of a forgotten one, which may be over", "[engine][part]") {
   ProgressOrderRig rig;
   const Stream earlier = rig.busyStream(), later = rig.stream();
-  rig.streams.unregisterStream(earlier);
+  rig.streams.forgetStream(earlier);
   rig.sim.destroyStream(earlier).orThrow();
   CHECK(rig.progress.orderAfterAll(later));
   CHECK_FALSE(rig.sim.queryStream(later).orThrow());
@@ -47,12 +47,12 @@ TEST_CASE("a stream comes after the end of one that is gone, which may be over",
   CHECK(rig.calls(Call::kWaitEvent) == ordered);
 }
 
-TEST_CASE("there is no order for a captured stream, one that is gone, or against the device",
+TEST_CASE("there is no order for a captured stream, a forgotten one, or against the device",
           "[engine][part]") {
   ProgressOrderRig rig;
   rig.busyStream();
   const Stream captured = rig.stream(), gone = rig.stream(), other = rig.stream();
-  rig.streams.unregisterStream(gone);
+  rig.streams.forgetStream(gone);
   rig.beginCapture(captured);
   CHECK_FALSE(rig.progress.answers(captured));
   CHECK_FALSE(rig.progress.idle(captured));

@@ -108,12 +108,12 @@ TEST_CASE("an event that cannot be had leaves the free to the next mark", "[engi
   CHECK(rig.complete(heap, freed));
 }
 
-TEST_CASE("of a stream that is gone its end tells, and the stream is not asked", "[engine][part]") {
+TEST_CASE("of a forgotten stream its end tells, and the stream is not asked", "[engine][part]") {
   ProgressRig rig;
   const Stream stream = rig.busyStream();
   Heap& heap = rig.heapOf(stream);
   const std::uint64_t freed = rig.freeIn(heap);
-  rig.streams.unregisterStream(stream);
+  rig.streams.forgetStream(stream);
   rig.sim.destroyStream(stream).orThrow();
   CHECK(rig.progress.answers(stream));
   CHECK_FALSE(rig.progress.idle(stream));
