@@ -46,7 +46,7 @@ constexpr std::array kRows{
     Without{"a window ends with a page of its last free block", Mechanism::kFreeCut},
     Without{"windows with fewest revivals", Mechanism::kFewestRevivals},
     Without{"a window at the range's end for large pages", Mechanism::kFreshWindow},
-    Without{"cost loop", Mechanism::kCostLoop},
+    Without{"cost controller", Mechanism::kCostController},
     Without{"credit for plain growth", Mechanism::kPlainCredit},
     Without{"a page grows as the root of its request", Mechanism::kRootOfRequest},
     Without{"a page is a twelfth of its gap", Mechanism::kPartOfGap},

@@ -24,7 +24,7 @@ enum class Mechanism : unsigned {
   kFreeCut,
   kFewestRevivals,
   kFreshWindow,
-  kCostLoop,
+  kCostController,
   kPlainCredit,
   kRootOfRequest,
   kPartOfGap,

@@ -7,7 +7,7 @@
 
 namespace cistern::pages {
 
-/// A control loop that sets the size of new pages by what mapping them turns out to cost. It
+/// A feedback controller that sets the size of new pages by what mapping them turns out to cost. It
 /// measures the time that misses have taken, beyond what growing in plain pages would have, against
 /// a share of wall time. A program that overdraws this share gets larger pages, of which fewer are
 /// mapped. A program that does not gets smaller pages, which strand less.
@@ -16,9 +16,9 @@ namespace cistern::pages {
 ///
 ///   overdrawn = what was taken beyond plain growth - share * time, within its bounds
 ///   scale = 2 ^ (overdrawn / kOctave)
-class CostLoop {
+class CostController {
  public:
-  explicit CostLoop(double share) : share_(share) {}
+  explicit CostController(double share) : share_(share) {}
 
   /// A miss has ended `now` that took `took`, of which growing in plain pages would have `plain`.
   void note(double took, double plain, std::uint64_t now) {

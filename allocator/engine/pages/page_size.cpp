@@ -8,9 +8,9 @@
 namespace cistern::pages {
 namespace {
 
-/// A page is the geometric mean of its request and 200 KiB, times the loop's scale. A block strands
-/// some part of a page at its ends, and takes as many calls as it has pages. For all requests
-/// together both are least if pages grow as the root of the request. (This is in units.)
+/// A page is the geometric mean of its request and 200 KiB, times the controller's scale. A block
+/// strands some part of a page at its ends, and takes as many calls as it has pages. For all
+/// requests together both are least if pages grow as the root of the request. (This is in units.)
 constexpr double kUnderRoot = 0.1;
 /// But a page is at least 8 MiB, or all of the request, and at most 16 MiB.
 constexpr double kLeastUnits = 4, kMostUnits = 8;
@@ -29,8 +29,8 @@ std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_
   if (pressed) return 1;
   const Limit& limit = state.core.limit;
   const bool eager = state.core.options.recycle == Recycle::kEager;
-  const double loop = without(Mechanism::kCostLoop) ? 1 : state.cost.scale();
-  const double scale = eager ? CostLoop::leastScale() : loop;
+  const double controlled = without(Mechanism::kCostController) ? 1 : state.cost.scale();
+  const double scale = eager ? CostController::leastScale() : controlled;
   const double size = std::max(double(request.rounded()) / double(kUnit), 1.0);
   const double root = without(Mechanism::kRootOfRequest) ? 0 : std::sqrt(size * kUnderRoot);
   const double wanted = std::max(root, std::min(size, kLeastUnits)) * scale;

@@ -43,7 +43,7 @@ struct State {
   NotesTable notes;    ///< of heaps
   PageCounts counters;
   MappingTable table;
-  CostLoop cost;
+  CostController cost;
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};
   CallCost map_cost{22'000};

@@ -1,4 +1,4 @@
-// The loop that makes new pages larger when they have cost too much.
+// The controller that makes new pages larger when they have cost too much.
 #include "allocator/engine/pages/pages_state.hpp"
 #include "tests/engine/pages/pages_support.hpp"
 
@@ -12,43 +12,43 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 
 TEST_CASE("what a program takes beyond its share makes pages larger, and time smaller again",
           "[engine][part]") {
-  pages::CostLoop loop(0.01);
-  CHECK(loop.scale() == 1);
-  loop.note(20 * kMs, 0, kSecond);  // nothing is earned before the first
-  CHECK(loop.scale() == 2);
-  loop.note(30 * kMs, 0, 2 * kSecond);  // of which 10 are the second's
-  CHECK(loop.scale() == 4);
-  loop.note(0, 0, 6 * kSecond);
-  CHECK(loop.scale() == 1);
+  pages::CostController controller(0.01);
+  CHECK(controller.scale() == 1);
+  controller.note(20 * kMs, 0, kSecond);  // nothing is earned before the first
+  CHECK(controller.scale() == 2);
+  controller.note(30 * kMs, 0, 2 * kSecond);  // of which 10 are the second's
+  CHECK(controller.scale() == 4);
+  controller.note(0, 0, 6 * kSecond);
+  CHECK(controller.scale() == 1);
 }
 
 TEST_CASE("growth as it would be anyway is not held against a program", "[engine][part]") {
-  pages::CostLoop loop(0.01);
-  loop.note(50 * kMs, 50 * kMs, kSecond);
-  CHECK(loop.scale() == 1);
-  loop.note(5 * kMs, 50 * kMs, kSecond);  // nor is what it had cheaper saved
-  CHECK(loop.scale() == 1);
+  pages::CostController controller(0.01);
+  controller.note(50 * kMs, 50 * kMs, kSecond);
+  CHECK(controller.scale() == 1);
+  controller.note(5 * kMs, 50 * kMs, kSecond);  // nor is what it had cheaper saved
+  CHECK(controller.scale() == 1);
 }
 
 TEST_CASE("neither thrift nor waste is remembered for ever", "[engine][part]") {
-  pages::CostLoop loop(0.01);
-  loop.note(0, 0, kSecond);
-  loop.note(0, 0, 1'000 * kSecond);
-  CHECK(loop.scale() == 0.5);
-  for (int i = 0; i < 100; ++i) loop.note(100 * kMs, 0, 1'000 * kSecond);
-  CHECK(loop.scale() == 8);
-  loop.note(0, 0, 1'006 * kSecond);
-  CHECK(loop.scale() == 1);
+  pages::CostController controller(0.01);
+  controller.note(0, 0, kSecond);
+  controller.note(0, 0, 1'000 * kSecond);
+  CHECK(controller.scale() == 0.5);
+  for (int i = 0; i < 100; ++i) controller.note(100 * kMs, 0, 1'000 * kSecond);
+  CHECK(controller.scale() == 8);
+  controller.note(0, 0, 1'006 * kSecond);
+  CHECK(controller.scale() == 1);
 }
 
 TEST_CASE("fewer calls come first where much is overdrawn, until it is earned", "[engine][part]") {
-  pages::CostLoop loop(0.01);
-  loop.note(39 * kMs, 0, kSecond);
-  CHECK_FALSE(loop.muchOverdrawn());
-  loop.note(11 * kMs, 0, 2 * kSecond);
-  CHECK(loop.muchOverdrawn());
-  loop.note(0, 0, 3 * kSecond);
-  CHECK_FALSE(loop.muchOverdrawn());
+  pages::CostController controller(0.01);
+  controller.note(39 * kMs, 0, kSecond);
+  CHECK_FALSE(controller.muchOverdrawn());
+  controller.note(11 * kMs, 0, 2 * kSecond);
+  CHECK(controller.muchOverdrawn());
+  controller.note(0, 0, 3 * kSecond);
+  CHECK_FALSE(controller.muchOverdrawn());
 }
 
 // One stream has many small tensors, then another a large one of all their memory, over and over.
@@ -89,10 +89,10 @@ TEST_CASE("who recycles at any cost keeps small pages", "[engine][pages]") {
 }
 
 TEST_CASE("a clock that goes back earns nothing", "[engine][part]") {
-  pages::CostLoop loop(0.01);
-  loop.note(20 * kMs, 0, 5 * kSecond);
-  loop.note(0, 0, kSecond);
-  CHECK(loop.scale() == 2);
+  pages::CostController controller(0.01);
+  controller.note(20 * kMs, 0, 5 * kSecond);
+  controller.note(0, 0, kSecond);
+  CHECK(controller.scale() == 2);
 }
 
 }  // namespace cistern::test
