@@ -21,7 +21,7 @@ constexpr std::uint64_t kCachesPart = 64, kLargeCache = 4;
 CacheTable::Limits cacheLimits(const Options& options, const SizeRules& rules,
                                std::uint64_t total) {
   const std::uint64_t most = options.thread_cache;
-  if (most == 0 || !rules.plain() || !BiasedGate::available()) return {};
+  if (most == 0 || !rules.plain() || !BiasedLock::available()) return {};
   const std::uint64_t all = total / kCachesPart;
   const std::uint64_t last = std::min(most * kLargeCache, CacheSizes::kMostBytes);
   return {most, last <= all ? last : 0, all};

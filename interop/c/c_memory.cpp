@@ -13,14 +13,15 @@ namespace {
 struct OfHandle {
   Word handle;
 
-  static constexpr bool kInside = true;
+  static constexpr bool kLocked = true;
   bool serves(const ThreadCache& cache) const { return has(cache) && cache.serves(); }
   bool has(const ThreadCache& cache) const { return cache.handle() == handle; }
-  // Counted in the slot before the gate is left, as a destroying call looks at it after the gate.
-  void leaveAndPublish(ThreadCache& cache) const noexcept {
+  // Counted in the slot before the biased lock is given up, as a destroying call looks at it after
+  // it has waited for that lock.
+  void unlockAndPublish(ThreadCache& cache) const noexcept {
     std::atomic<std::uint32_t>& users = HandleTable<AllocatorObject>::slotOf(handle)->users;
     users.fetch_add(1, std::memory_order_seq_cst);
-    cache.gate().leave();
+    cache.biasedLock().unlock();
     cache.publish();
     users.fetch_sub(1, std::memory_order_release);
   }

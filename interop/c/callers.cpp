@@ -5,7 +5,7 @@
 #include <new>
 #include <thread>
 
-#include "allocator/base/biased_gate.hpp"
+#include "allocator/base/biased_lock.hpp"
 #include "allocator/base/thread_slots.hpp"
 
 namespace cistern::capi {
@@ -39,7 +39,7 @@ void Callers::leaveRecord(void* record) noexcept {
 // In a child of fork, the record of a vanished thread may stay for ever in a call on a handle from
 // before the fork. Nobody waits for such records there (handle_table.hpp).
 [[gnu::cold]] Callers::Record* Callers::join() noexcept {
-  if (!BiasedGate::available()) return nullptr;
+  if (!BiasedLock::available()) return nullptr;
   try {
     Record* const record = take();
     try {
@@ -57,7 +57,7 @@ void Callers::leaveRecord(void* record) noexcept {
 void Callers::await(Word handle) noexcept {
   Record* const first = records.load(std::memory_order_seq_cst);
   if (first == nullptr) return;
-  BiasedGate::barrier();
+  BiasedLock::barrier();
   // A record that was added after `first` was read belongs to a thread that finds the word 0.
   for (const Record* one = first; one != nullptr; one = one->next) {
     for (unsigned looks = 0; one->inside.load(std::memory_order_acquire) == handle; ++looks)

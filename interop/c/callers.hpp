@@ -2,7 +2,7 @@
 // processors have to agree to. At a count of users, threads that share an allocator would wait for
 // each other.
 //
-// A hazard pointer, made asymmetric as in base/biased_gate.hpp. The caller writes the handle into
+// A hazard pointer, made asymmetric as in base/biased_lock.hpp. The caller writes the handle into
 // its own record, then looks whether the handle still is one. The call that destroys it makes
 // the handle invalid, passes a barrier, then waits until no record names it:
 //

@@ -7,9 +7,9 @@
 // generations have run out is not.
 //
 // A call that uses an object keeps it in one of three ways. It uses a record of the thread's
-// (callers.hpp), the gate of its cache (AllocatorObject::awaitHits), or a count in the slot. The
-// count follows the textbook order. A call counts, then looks at the word; a removal makes the word
-// 0, then looks at the count. Each step is sequentially consistent, so one of the two sees the
+// (callers.hpp), the biased lock of its cache (AllocatorObject::awaitHits), or a count in the slot.
+// The count follows the textbook order. A call counts, then looks at the word; a removal makes the
+// word 0, then looks at the count. Each step is sequentially consistent, so one of the two sees the
 // other. A look takes no lock. Adding and removing take a lock around the list of free places
 // alone.
 #pragma once

@@ -94,21 +94,21 @@ TEST_CASE("who destroys an allocator waits for a hit that another thread is in",
   const cistern_allocator_t a = makeSim();
   for (int i = 0; i < 3; ++i) REQUIRE(pair(a) == CISTERN_OK);  // from the second on by a cache
   cistern::ThreadCache& cache = cistern::CacheTable::last();
-  cistern::BiasedGate& gate = cache.gate();
+  cistern::BiasedLock& biased_lock = cache.biasedLock();
   std::atomic<bool> gone{false};
-  REQUIRE(gate.enter());
+  REQUIRE(biased_lock.tryLock());
   std::thread other([&] {
     CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
     gone = true;
   });
-  // The handle goes first; then there is as much time as a hit ever takes. (A call that passes the
-  // gate too would open it.)
+  // The handle goes first; then there is as much time as a hit ever takes. (A call that takes the
+  // biased lock too would give it up.)
   std::uint64_t limit = 0;
   while (cistern_limit(a, &limit) == CISTERN_OK) std::this_thread::yield();
   for (int looks = 0; looks < 2'000; ++looks) std::this_thread::yield();
   CHECK_FALSE(gone);
   CHECK(cache.serves());  // what a hit reads is there
-  gate.leave();
+  biased_lock.unlock();
   other.join();
   CHECK(gone);
   CHECK(pair(a) == CISTERN_INVALID_HANDLE);

@@ -92,7 +92,7 @@ class CachedBlocks {
     return stacks_->bins[bin].top != nullptr && isOf(bin, granules);
   }
 
-  // ---- The owner inside its gate, or as below --------------------------------------------------
+  // ---- The owner under its biased lock, or as below --------------------------------------------
 
   /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= CacheSizes::kDirectBytes.
   Block* takeDirect(std::uint64_t bytes) noexcept {
@@ -122,7 +122,7 @@ class CachedBlocks {
   /// The same for any size.
   bool give(Block& block, const void* caller) noexcept;
 
-  // ---- Under the heap's lock, by the owner, or while the owner's gate is closed ----------------
+  // ---- Under the heap's lock, by the owner, or while the biased lock is revoked ----------------
 
   /// Becomes that of the thread numbered so, as a report of a double free names it.
   void open(std::uint32_t thread) noexcept { owner_ = thread; }
@@ -214,7 +214,8 @@ inline Block* CachedBlocks::take(std::uint64_t bytes) noexcept {
   return &block;
 }
 
-// The size that a bin is for may change while the gate is closed; hence it is looked at inside.
+// The size that a bin is for may change while the biased lock is revoked. Hence it is looked at
+// under that lock.
 inline bool CachedBlocks::give(Block& block, const void* caller) noexcept {
   const std::uint32_t granules = block.granules;
   const std::size_t at = indexOf(granules);

@@ -8,14 +8,15 @@
 
 namespace cistern {
 
-/// While it lives, the owners' gates are closed: an owner that comes goes to the heap's lock, and
-/// waits there. Pre: the caller holds the locks of all the heaps, and does so until it goes.
+/// While it lives, the owners' biased locks are revoked: an owner that comes goes to the heap's
+/// lock, and waits there. Pre: the caller holds the locks of all the heaps, and does so until it
+/// goes.
 class HeldCaches {
  public:
   explicit HeldCaches(std::span<Heap* const> heaps) noexcept : heaps_(heaps) { hold(); }
   explicit HeldCaches(Heap& heap) noexcept : only_(&heap), heaps_(&only_, 1) { hold(); }
   ~HeldCaches() {
-    forEachOther([](BiasedGate& gate) { gate.open(); });
+    forEachOther([](BiasedLock& biased_lock) { biased_lock.restore(); });
   }
   /// Whether there was anything in them.
   bool hadAny() const { return any_; }
@@ -34,11 +35,11 @@ class HeldCaches {
   template <class Visit>
   void forEachOther(Visit visit) const {
     forEachCache([&](ThreadCache& cache) {
-      if (cache.isOpen() && !cache.isMine()) visit(cache.gate());
+      if (cache.isOpen() && !cache.isMine()) visit(cache.biasedLock());
     });
   }
   void hold() noexcept {
-    BiasedGate::closeAll([this](auto visit) { forEachOther(visit); });
+    BiasedLock::revokeAll([this](auto visit) { forEachOther(visit); });
     forEachCache([this](ThreadCache& cache) {
       any_ |= cache.keepsAny();
       cache.flush();

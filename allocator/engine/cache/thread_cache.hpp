@@ -5,9 +5,9 @@
 // A cache holds a bounded number of bytes. A request that finds no memory takes all of them back
 // first (held_caches.hpp). So a cache stands in the way of nothing but a merge of free neighbours.
 //
-// Two kinds of thread may touch the cached blocks. One is the owner, inside the gate of its
-// counters. The other is a thread that holds the heap's lock and either is the owner or keeps that
-// gate closed.
+// Two kinds of thread may touch the cached blocks. One is the owner, under the biased lock of its
+// counters. The other is a thread that holds the heap's lock and either is the owner or keeps the
+// biased lock revoked.
 #pragma once
 
 #include <atomic>
@@ -53,12 +53,12 @@ class alignas(64) ThreadCache {
   //
   //   isMine()   =>  isOpen()
   //   isOpen()   =>  counters() are those of its thread
-  //   !isOpen()  =>  gate() is closed
+  //   !isOpen()  =>  biasedLock() is revoked
 
   bool isOpen() const noexcept { return counters_ != &ThreadCounters::nobodys; }
   bool isMine() const noexcept { return isOpen() && totals().mine() == counters_; }
   ThreadCounters& counters() const noexcept { return *counters_; }
-  BiasedGate& gate() const noexcept { return counters_->gate; }
+  BiasedLock& biasedLock() const noexcept { return counters_->biased_lock; }
 
   // ---- Its parts
 
@@ -66,7 +66,7 @@ class alignas(64) ThreadCache {
   const CachedBlocks& blocks() const { return blocks_; }
   RecentBlocks& recents() const noexcept { return counters_->recents; }
 
-  // ---- The owner inside its gate ---------------------------------------------------------------
+  // ---- The owner under its biased lock ---------------------------------------------------------
 
   /// Whether no router needs to look at requests.
   bool serves() const noexcept {
@@ -80,12 +80,12 @@ class alignas(64) ThreadCache {
     return toPointer(address);
   }
 
-  // ---- The owner outside its gate, without a lock ----------------------------------------------
+  // ---- The owner without any lock --------------------------------------------------------------
 
   /// Publishes what was counted (totals.hpp).
   [[gnu::cold]] void publish() noexcept;
 
-  // ---- Under the heap's lock, by the owner, or while the owner's gate is closed ----------------
+  // ---- Under the heap's lock, by the owner, or while the biased lock is revoked ----------------
 
   /// Belongs to no table any more; what it keeps goes with the heap.
   void unbind() noexcept {
@@ -105,7 +105,7 @@ class alignas(64) ThreadCache {
       return true;
     return bytes <= CacheSizes::kMostBytes && blocks_.has(std::uint32_t(granulesFor(bytes)));
   }
-  /// A block that a hit found no way to: the gate was closed, or others have returned some.
+  /// A block that a hit found no way to: the biased lock was revoked, or others have returned some.
   Block* takeLocked(std::uint64_t bytes) noexcept;
   /// A free, which may put others back to make room. False: the heap should have it. Pre: the
   /// block is this cache's, and the program has it.

@@ -4,9 +4,9 @@
 //   a cache     holder == kOwned | owner << 2 | where; requested < 2^32; the stream is the heap's,
 //               nobody else uses the block, and the fields `stream` and `uses` are the cache's own
 //
-// Only its owner moves a cache's block from kHeld to kCached and back, inside its gate. Another
-// thread that frees it makes it kRemoteFreed, or the heap's, by compare-and-swap. So one of two
-// frees of one block is found out if they come one after the other. It is, too, if they come at
+// Only its owner moves a cache's block from kHeld to kCached and back, under its biased lock.
+// Another thread that frees it makes it kRemoteFreed, or the heap's, by compare-and-swap. So one of
+// two frees of one block is found out if they come one after the other. It is, too, if they come at
 // once from two threads that do not own the block. If one of two frees at once is the owner's,
 // neither need be found out in a release build. In a debug build the owner's is a compare-and-swap
 // too, and one of any two is found out. See Note [Two frees at once].
@@ -19,7 +19,7 @@
 //
 //   the owner   a compare-and-swap in place of a store is a locked instruction in every pair, some
 //               20 cycles where the pair takes 25
-//   the others  a barrier in all threads (biased_gate.hpp) in every free of a block of another's,
+//   the others  a barrier in all threads (biased_lock.hpp) in every free of a block of another's,
 //               several microseconds, where such a free is now one compare-and-swap
 //
 // It does not help either to look again later, when the owner takes in what others returned. By

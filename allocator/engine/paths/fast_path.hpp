@@ -9,24 +9,25 @@
 // defines how it knows that the cache is the allocator's:
 //
 //   serves, has       of a request, and of a free
-//   kInside           whether they are asked inside the gate
-//   leaveAndPublish   inside: leaves the gate, then has the cache publish its counts
+//   kLocked           whether they are asked under the thread's biased lock
+//   unlockAndPublish  gives the biased lock up, then has the cache publish its counts
 //
-// The verbs know it outside, as their caller keeps the allocator alive. The C API has a handle,
-// which another thread may destroy meanwhile, and compares it inside: Note [Hits by handle].
+// The verbs know it without the lock, as their caller keeps the allocator alive. The C API has a
+// handle, which another thread may destroy meanwhile. It compares the handle under the lock, by
+// Note [Hits by handle].
 //
 // Note [Hits by handle]
-// A thread's counters, which own the gate, stay where they are for as long as the thread lives,
+// A thread's counters, with the biased lock, stay where they are for as long as the thread lives,
 // whatever becomes of their allocator. The caches stay as long as the thread may look at them. So
-// the thread enters the gate of the cache that it used last, and only then looks whose the cache
-// is. The destructor first takes the handle away from all caches. Then it closes all gates, passes
-// a barrier, and waits for threads inside (biased_gate.hpp):
+// the thread takes the biased lock of the cache that it used last, and only then looks whose the
+// cache is. The destructor first takes the handle away from all caches. Then it revokes all biased
+// locks, passes a barrier, and waits for threads that hold theirs (biased_lock.hpp):
 //
-//   caller      inside = 1     cache.handle == handle?   take, or give                inside = 0
-//   destroyer   handle = 0     closed, barrier           inside == 0?   closed = 0    destroy
+//   caller      held = 1       cache.handle == handle?   take, or give               held = 0
+//   destroyer   handle = 0     revoked, barrier          held == 0?   revoked = 0    destroy
 //
-// The destructor waits for a caller that the barrier finds inside. A later caller finds no such
-// handle.
+// The destructor waits for a caller that the barrier finds holding its lock. A later caller finds
+// no such handle.
 #pragma once
 
 #include "allocator/engine/engine.hpp"
@@ -36,11 +37,11 @@ namespace cistern::fast_path {
 
 /// The door of a caller for whom it is certain that the cache is the allocator's.
 struct Known {
-  static constexpr bool kInside = false;
+  static constexpr bool kLocked = false;
   static bool serves(const ThreadCache&) { return true; }
   static bool has(const ThreadCache&) { return true; }
-  static void leaveAndPublish(ThreadCache& cache) noexcept {
-    cache.gate().leave();
+  static void unlockAndPublish(ThreadCache& cache) noexcept {
+    cache.biasedLock().unlock();
     cache.publish();
   }
 };
@@ -87,38 +88,38 @@ struct Recent {
 namespace detail {
 // Last calls of their callers, so that those have nothing to keep for them either.
 template <class Door, class Result>
-[[gnu::cold, gnu::noinline]] Result leaveFar(Door door, ThreadCache& cache,
-                                             ThreadCounters::Kind& counts, std::uint64_t bytes,
-                                             std::uint64_t requested, Result result) noexcept {
+[[gnu::cold, gnu::noinline]] Result unlockFar(Door door, ThreadCache& cache,
+                                              ThreadCounters::Kind& counts, std::uint64_t bytes,
+                                              std::uint64_t requested, Result result) noexcept {
   counts.useUp(bytes, requested);
-  door.leaveAndPublish(cache);
+  door.unlockAndPublish(cache);
   return result;
 }
 template <class Door, class Hit>
-[[gnu::cold, gnu::noinline]] auto leaveFar(Door door, ThreadCache& cache, Hit hit) noexcept {
-  door.leaveAndPublish(cache);
+[[gnu::cold, gnu::noinline]] auto unlockFar(Door door, ThreadCache& cache, Hit hit) noexcept {
+  door.unlockAndPublish(cache);
   return hit();
 }
 }  // namespace detail
 
 // `cache`: the one that the thread used last. Both functions return what `hit` or `missed` returns,
 // so that each caller's whole verb is one function without a call. `hit` is given the memory,
-// inside the gate; `missed` is called where nothing has changed yet, outside the gate.
+// under the biased lock; `missed` is called where nothing has changed yet, without it.
 
 template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
 [[gnu::always_inline]] inline auto allocate(ThreadCache& cache, const Door& door, std::size_t bytes,
                                             Stream stream, Hit hit, Missed missed) {
   // The first comparison is for 0 too.
   if (bytes - 1 >= Sizes::kMost || cache.stream() != stream ||
-      !(Door::kInside || door.serves(cache))) [[unlikely]]
+      !(Door::kLocked || door.serves(cache))) [[unlikely]]
     return missed();
   ThreadCounters& counters = cache.counters();
-  if (!counters.gate.enter()) [[unlikely]]
+  if (!counters.biased_lock.tryLock()) [[unlikely]]
     return missed();
-  const bool serves = !Door::kInside || door.serves(cache);
+  const bool serves = !Door::kLocked || door.serves(cache);
   Block* const block = serves ? Sizes::take(cache.blocks(), bytes) : nullptr;
   if (block == nullptr) [[unlikely]] {
-    counters.gate.leave();
+    counters.biased_lock.unlock();
     return missed();
   }
   auto result = hit(ThreadCache::handOut(*block, counters.recents));
@@ -126,36 +127,36 @@ template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
   return counts.take(
       block->bytes(), bytes,
       [&](std::uint64_t rest, std::uint64_t rest_requested) __attribute__((always_inline)) {
-        return detail::leaveFar(door, cache, counts, rest, rest_requested, result);
+        return detail::unlockFar(door, cache, counts, rest, rest_requested, result);
       },
       [&]() __attribute__((always_inline)) {
-        counters.gate.leave();
+        counters.biased_lock.unlock();
         return result;
       });
 }
 
-/// `find`: the block, or null; called inside the gate. `caller`: the code that is remembered as the
-/// one that has freed. `missed` is given the block, or null.
+/// `find`: the block, or null; called under the biased lock. `caller`: the code that is remembered
+/// as the one that has freed. `missed` is given the block, or null.
 template <class Sizes = DirectSizes, class Door, class Find, class Hit, class Missed>
 [[gnu::always_inline]] inline auto free(ThreadCache& cache, const Door& door, Find find,
                                         const void* caller, Hit hit, Missed missed) noexcept {
-  if (!(Door::kInside || door.has(cache))) [[unlikely]]
+  if (!(Door::kLocked || door.has(cache))) [[unlikely]]
     return missed(nullptr);
   ThreadCounters& counters = cache.counters();
-  if (!counters.gate.enter()) [[unlikely]]
+  if (!counters.biased_lock.tryLock()) [[unlikely]]
     return missed(nullptr);
-  Block* const block = !Door::kInside || door.has(cache) ? find(counters) : nullptr;
+  Block* const block = !Door::kLocked || door.has(cache) ? find(counters) : nullptr;
   // Read once: it stays while the program has the block.
   const std::uint32_t granules = block != nullptr ? block->granules : 0;
   if (block == nullptr || block->use.holder != cache.holder() ||
       !Sizes::give(cache.blocks(), *block, granules, caller)) [[unlikely]] {
-    counters.gate.leave();
+    counters.biased_lock.unlock();
     return missed(block);
   }
   const std::uint64_t bytes = std::uint64_t{granules} << kGranuleShift;
   if (counters.of(Sizes::kindOf(granules)).give(bytes, block->use.asked)) [[unlikely]]
-    return detail::leaveFar(door, cache, hit);
-  counters.gate.leave();
+    return detail::unlockFar(door, cache, hit);
+  counters.biased_lock.unlock();
   return hit();
 }
 

@@ -9,12 +9,13 @@
 // A rise uses room up and a fall makes more. An operation that breaks the last two is followed by a
 // publication, after which there is room again; Totals decides how much.
 //
-// The owner changes its counters inside the gate, or holding the lock of Totals. Anyone else looks
-// at them, and changes them, holding that lock and keeping the gate closed.
+// The owner changes its counters under its biased lock, or the lock of Totals. Anyone else looks at
+// them, and changes them, under the lock of Totals and while the biased lock is revoked.
 //
 // A thread has its counters as long as it lives, for another allocator when theirs is gone. So a
-// thread may enter the gate before it knows whether the allocator still is there (fast_path.hpp).
-// The counters keep the caches that the thread has of that allocator, until they serve another.
+// thread may take the biased lock before it knows whether the allocator still is there
+// (fast_path.hpp). The counters keep the caches that the thread has of that allocator, until they
+// serve another.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/base/biased_gate.hpp"
+#include "allocator/base/biased_lock.hpp"
 #include "allocator/engine/statistics/counts.hpp"
 #include "allocator/layout/recent_blocks.hpp"
 #include "cistern/statistics.hpp"
@@ -42,8 +43,8 @@ struct alignas(64) ThreadCounters {
     static constexpr std::int64_t kAlone = INT64_MAX;
 
     /// One block that the program takes. Returns `near()`; or, if there was no room for it,
-    /// `far(bytes, requested)`. The latter has to use up so much more of the room, and to publish,
-    /// outside the gate.
+    /// `far(bytes, requested)`. The latter has to use up so much more of the room, and to publish
+    /// once the biased lock is free.
     // Each line of the room is a subtraction from memory and a branch. The rest is not subtracted
     // here: the compiler would do that before the branch, in more instructions.
     template <class Far, class Near>
@@ -64,7 +65,7 @@ struct alignas(64) ThreadCounters {
       room.bytes -= std::int64_t(bytes);
       room.requested -= std::int64_t(requested);
     }
-    /// One block that it gives back. True: publish, outside the gate.
+    /// One block that it gives back. True: publish, once the biased lock is free.
     // It looks at bytes alone: totals.hpp says what that means for the other peaks.
     bool give(std::uint64_t bytes, std::uint64_t requested) noexcept {
       room.blocks += 1;
@@ -80,19 +81,19 @@ struct alignas(64) ThreadCounters {
     }
   };
 
-  /// Counters of no allocator, and nobody's: the gate is closed for ever.
-  constexpr ThreadCounters() noexcept : gate(true) {}
+  /// Counters of no allocator, and nobody's: the biased lock is revoked for ever.
+  constexpr ThreadCounters() noexcept : biased_lock(true) {}
   ThreadCounters(Totals& all, std::int64_t first_step) noexcept : totals(&all), step(first_step) {}
   Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }
   /// The thread ends, or its counters serve another allocator: no cache is its any more.
   void letCachesGo() noexcept;
 
-  BiasedGate gate;
+  BiasedLock biased_lock;
   std::atomic<Totals*> totals{nullptr};  ///< null when the allocator is gone
   std::array<Kind, kSizeKindCount> kinds{};
   std::int64_t step = 0;  ///< half of one, in bytes; set by Totals
   std::vector<ThreadCache*> caches;
-  RecentBlocks recents;  ///< of all of these; changed inside the gate
+  RecentBlocks recents;  ///< of all of these; changed under the biased lock
 
   static ThreadCounters nobodys;
 };

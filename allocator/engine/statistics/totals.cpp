@@ -30,10 +30,10 @@ class Totals::AllStill {
  public:
   explicit AllStill(Totals& all) noexcept CISTERN_REQUIRES(all.mutex_)
       : all_(all), own_(all.mine()) {
-    BiasedGate::closeAll([this](auto visit) {
+    BiasedLock::revokeAll([this](auto visit) {
       all_.mutex_.assertHeld();
       for (ThreadCounters* const one : all_.threads_) {
-        if (one != own_) visit(one->gate);
+        if (one != own_) visit(one->biased_lock);
       }
     });
     for (ThreadCounters* const one : all_.threads_) all_.fold(*one);
@@ -42,7 +42,7 @@ class Totals::AllStill {
     all_.sums_.raisePeaks();
     for (ThreadCounters* const one : all_.threads_) {
       all_.deal(*one);
-      if (one != own_) one->gate.open();
+      if (one != own_) one->biased_lock.restore();
     }
   }
   AllStill(const AllStill&) = delete;
@@ -98,7 +98,7 @@ ThreadCounters* Totals::lookUp() const noexcept {
 // The first thread had room up to the peaks; from now on there is another that may rise too.
 ThreadCounters* Totals::join() noexcept try {
   if (ThreadCounters* const there = mine()) return there;
-  if (!BiasedGate::available()) return nullptr;
+  if (!BiasedLock::available()) return nullptr;
   Mine& mine = ThreadSlot<Mine>::mine();
   ThreadCounters* own = mine.of(nullptr);
   if (own == nullptr) own = mine.all.emplace_back(std::make_unique<ThreadCounters>()).get();

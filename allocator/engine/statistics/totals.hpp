@@ -46,15 +46,16 @@ class Totals {
   ThreadCounters* mine() const noexcept {
     return seen_->totals.load(std::memory_order_relaxed) == this ? seen_ : lookUp();
   }
-  /// The same, made if there are none. Null when the host is short of memory, or gates do not work.
+  /// The same, made if there are none. Null when the host is short of memory, or biased locks do
+  /// not work.
   ThreadCounters* join() noexcept;
   /// Its verb has changed the counters by so much; `taken`: what of it was added.
   void count(SizeKind kind, const Counts& by, const Counts& taken) noexcept {
     ThreadCounters* const own = mine();
-    if (own == nullptr || !own->gate.enter()) [[unlikely]]
+    if (own == nullptr || !own->biased_lock.tryLock()) [[unlikely]]
       return countOutside(own, kind, by, taken);
     const bool far = own->of(kind).change(by, taken);
-    own->gate.leave();
+    own->biased_lock.unlock();
     if (far) [[unlikely]]
       publish(*own);
   }
@@ -64,10 +65,11 @@ class Totals {
     const Counts block = Counts::block(bytes, requested, sign);
     count(kind, block, sign > 0 ? block : kNone);
   }
-  /// Returns when all other threads have been outside their gates at one moment since the call.
+  /// Returns when all other threads have been without their biased locks at one moment since the
+  /// call.
   void awaitHits() noexcept;
   /// Publishes counters that hits have taken beyond the room. Pre: they are the calling thread's,
-  /// outside the gate. In a child of fork nothing is published.
+  /// which does not hold their biased lock. In a child of fork nothing is published.
   void publish(ThreadCounters& counters) noexcept;
 
   // ---- What no hit changes ---------------------------------------------------------------------

@@ -110,25 +110,26 @@ TEST_CASE("caches have their allocator's handle, whenever they were opened, and 
   CHECK(early->handle() != kHandle);
 }
 
-TEST_CASE("the gate of a cache can be entered though its allocator is gone", "[engine][part]") {
+TEST_CASE("the biased lock of a cache can be taken though its allocator is gone",
+          "[engine][part]") {
   ThreadCache* cache = nullptr;
   {
     TableOfCaches rig;
     cache = rig.table.open(rig.heapOf(rig.stream()));
   }
   CHECK(&CacheTable::last() == cache);
-  BiasedGate& gate = cache->gate();
-  CHECK(gate.enter());
-  gate.leave();
+  BiasedLock& biased_lock = cache->biasedLock();
+  CHECK(biased_lock.tryLock());
+  biased_lock.unlock();
   TableOfCaches next;  // has the thread's counters now, and the caches of the first are no more
   ThreadCache* const own = next.table.open(next.heapOf(next.stream()));
   REQUIRE(own != nullptr);
   CHECK(&CacheTable::last() == own);
-  CHECK(&own->gate() == &gate);
-  CHECK(gate.enter());
-  gate.leave();
+  CHECK(&own->biasedLock() == &biased_lock);
+  CHECK(biased_lock.tryLock());
+  biased_lock.unlock();
   CacheTable::forgetSeen();
-  CHECK_FALSE(CacheTable::last().gate().enter());
+  CHECK_FALSE(CacheTable::last().biasedLock().tryLock());
 }
 
 TEST_CASE("where there is nothing to keep there are no caches", "[engine][part]") {
@@ -166,7 +167,7 @@ TEST_CASE("who holds a heap's caches has all that they kept, and their owners go
     CHECK_FALSE(HeldCaches(heap).hadAny());
   }
   thread.run([&] { again = take(); });
-  CHECK(again == nullptr);  // the gate is open; there is nothing
+  CHECK(again == nullptr);  // the biased lock is not revoked; there is nothing
 }
 
 }  // namespace cistern::test

@@ -79,18 +79,18 @@ TEST_CASE("without a budget nothing is kept, and what was granted comes back at 
   CHECK(rig.ground.left == std::int64_t(100 * kKiB));
 }
 
-TEST_CASE("while the gate is closed its owner gets nothing from the cache, nor into it",
+TEST_CASE("while the biased lock is revoked its owner gets nothing from the cache, nor into it",
           "[engine][part]") {
   OneCache rig;
   Block& block = rig.held(kKiB);
   Block& other = rig.held(kKiB);
   CHECK(rig.accept(block));
-  rig.cache.gate().close();
+  rig.cache.biasedLock().revoke();
   CHECK(rig.take(kKiB) == nullptr);
   CHECK(rig.takeAny(kKiB) == nullptr);
   CHECK_FALSE(rig.give(other));
   CHECK_FALSE(rig.giveAny(other));
-  rig.cache.gate().open();
+  rig.cache.biasedLock().restore();
   CHECK(rig.give(other));
   CHECK(rig.take(kKiB) == &other);
   CHECK(rig.takeAny(kKiB) == &block);

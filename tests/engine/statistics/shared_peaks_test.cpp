@@ -187,7 +187,7 @@ TEST_CASE("a thread that only frees leaves peaks exact", "[engine]") {
 }
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
-// So it is too where the system has no gates.
+// So it is too where the system has no biased locks.
 TEST_CASE("peaks are exact where no thread has counters of its own", "[engine]") {
   Totals totals;
   {

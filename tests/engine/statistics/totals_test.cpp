@@ -37,7 +37,7 @@ struct CountedByHand {
 /// As a thread's cache counts: in the thread's counters, and published when that is due.
 void countHit(Totals& totals, SizeKind kind, std::uint64_t bytes, bool taken) {
   ThreadCounters& own = *totals.join();
-  REQUIRE(own.gate.enter());
+  REQUIRE(own.biased_lock.tryLock());
   ThreadCounters::Kind& counts = own.of(kind);
   const auto take = [&] {
     return counts.take(
@@ -49,7 +49,7 @@ void countHit(Totals& totals, SizeKind kind, std::uint64_t bytes, bool taken) {
         [] { return false; });
   };
   const bool far = taken ? take() : counts.give(bytes, bytes);
-  own.gate.leave();
+  own.biased_lock.unlock();
   if (far) totals.publish(own);
 }
 

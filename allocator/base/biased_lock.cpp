@@ -1,4 +1,4 @@
-#include "allocator/base/biased_gate.hpp"
+#include "allocator/base/biased_lock.hpp"
 
 #include <chrono>
 #include <thread>
@@ -37,18 +37,18 @@ bool kernelHelps() noexcept {
 
 }  // namespace
 
-bool BiasedGate::available() noexcept { return kOwnerPays || kernelHelps(); }
+bool BiasedLock::available() noexcept { return kOwnerPays || kernelHelps(); }
 
-void BiasedGate::barrier() noexcept {
+void BiasedLock::barrier() noexcept {
   if (kOwnerPays) return;
   CISTERN_CHECK(membarrier(kBarrier) == 0);
 }
 
-// Inside, the owner runs a few dozen instructions. It takes longer only when it is not running. If
+// The owner holds it for a few dozen instructions. It takes longer only when it is not running. If
 // it waits because this thread has priority, yielding would not help it.
-void BiasedGate::awaitOwner() const noexcept {
+void BiasedLock::awaitOwner() const noexcept {
   constexpr int kLooks = 100, kYields = 1000;
-  for (int looks = 0; inside_.load(std::memory_order_seq_cst) != 0; ++looks) {
+  for (int looks = 0; held_.load(std::memory_order_seq_cst) != 0; ++looks) {
     if (looks < kLooks) continue;
     if (looks < kYields) {
       std::this_thread::yield();
