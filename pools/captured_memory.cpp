@@ -29,7 +29,7 @@ void CapturedMemory::begin(Stream origin, MempoolId_t pool) {
   pool_ = id;
   reserved_before_ = UINT64_MAX;
   try {
-    retirement_.emplace_back(pools_.engine.device, pools_.engine.streams, held_);
+    deferred_release_.emplace_back(pools_.engine.device, pools_.engine.streams, held_);
     const MemoryStats::Values stats = statsOf(pools_.users.visit("memoryStats", id).pool);
     reserved_before_ = std::uint64_t(stats[std::size_t(Stat::kReservedBytes)].current);
     recording_ = record(origin);
@@ -96,7 +96,7 @@ void CapturedMemory::unwind() noexcept {
   } catch (const std::bad_alloc&) {
   }
   held_ = nullptr;
-  retirement_.clear();
+  deferred_release_.clear();
   pool_ = {};
   state_ = GraphState::kIdle;
   if (driverMayBeCalled()) pools_.tidy();
@@ -106,7 +106,7 @@ void CapturedMemory::launching(Stream stream) {
   requireOneStream(pools_.engine.device, stream);
   if (launchedInCapture(stream)) return;
   pools_.engine.streams.registerStream(stream);
-  retirement_.front().addStream(stream);
+  deferred_release_.front().addStream(stream);
 }
 
 // A graph launched on a stream that is being captured here becomes part of that capture.
@@ -122,10 +122,10 @@ void CapturedMemory::reset() noexcept {
   held_ = nullptr;
   state_ = GraphState::kIdle;
   if (driverMayBeCalled()) {
-    pools_.retired.add(retirement_);
+    pools_.retired.add(deferred_release_);
     pools_.tidy();
   }
-  retirement_.clear();
+  deferred_release_.clear();
 }
 
 }  // namespace cistern

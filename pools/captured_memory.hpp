@@ -62,7 +62,7 @@ class CapturedMemory {
   std::shared_ptr<Captured> held_;        ///< the pool's use and memory; null when idle
   /// One, while there is a capture or a graph: the part that will be left of it. Made before it is
   /// needed, so that a graph can be reset even if the host is out of memory.
-  std::list<Retirement> retirement_;
+  std::list<DeferredRelease> deferred_release_;
 };
 
 }  // namespace cistern

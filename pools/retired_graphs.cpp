@@ -6,12 +6,12 @@
 
 namespace cistern {
 
-void RetiredGraphs::add(std::list<Retirement>& graphs) noexcept {
-  for (Retirement& graph : graphs) (void)graph.complete();
+void RetiredGraphs::add(std::list<DeferredRelease>& graphs) noexcept {
+  for (DeferredRelease& graph : graphs) (void)graph.complete();
   putBack(graphs);
 }
 
-void RetiredGraphs::putBack(std::list<Retirement>& graphs) noexcept {
+void RetiredGraphs::putBack(std::list<DeferredRelease>& graphs) noexcept {
   const MutexLock lock(mutex_);
   graphs_.splice(graphs_.end(), graphs);
   count_ = graphs_.size();
@@ -19,7 +19,7 @@ void RetiredGraphs::putBack(std::list<Retirement>& graphs) noexcept {
 
 // Under the lock this neither waits nor lets go.
 bool RetiredGraphs::letGo(std::size_t looks, bool wait) noexcept {
-  std::list<Retirement> complete, waited_for;
+  std::list<DeferredRelease> complete, waited_for;
   {
     const MutexLock lock(mutex_);
     complete = takeComplete(looks);
@@ -35,18 +35,18 @@ bool RetiredGraphs::letGo(std::size_t looks, bool wait) noexcept {
 }
 
 // In turn: with many graphs reset while the device is busy, each miss would query all.
-std::list<Retirement> RetiredGraphs::takeComplete(std::size_t looks) noexcept {
-  std::list<Retirement> complete;
+std::list<DeferredRelease> RetiredGraphs::takeComplete(std::size_t looks) noexcept {
+  std::list<DeferredRelease> complete;
   for (looks = std::min(looks, graphs_.size()); looks > 0; --looks) {
     const auto graph = graphs_.begin();
-    std::list<Retirement>& to = graph->complete() ? complete : graphs_;
+    std::list<DeferredRelease>& to = graph->complete() ? complete : graphs_;
     to.splice(to.end(), graphs_, graph);
   }
   return complete;
 }
 
 void RetiredGraphs::waitForUnknown(std::optional<MempoolId_t> pool) noexcept {
-  std::list<Retirement> unknown;
+  std::list<DeferredRelease> unknown;
   {
     const MutexLock lock(mutex_);
     for (auto it = graphs_.begin(); it != graphs_.end();) {
@@ -55,18 +55,18 @@ void RetiredGraphs::waitForUnknown(std::optional<MempoolId_t> pool) noexcept {
         unknown.splice(unknown.end(), graphs_, graph);
     }
   }
-  for (Retirement& graph : unknown) graph.waitForUnknown();
+  for (DeferredRelease& graph : unknown) graph.waitForUnknown();
   putBack(unknown);
 }
 
 void RetiredGraphs::keepForGood() noexcept {
-  std::list<Retirement> unfinished;
+  std::list<DeferredRelease> unfinished;
   {
     const MutexLock lock(mutex_);
     unfinished.swap(graphs_);
     count_ = 0;
   }
-  for (Retirement& graph : unfinished) graph.held().keepForGood();
+  for (DeferredRelease& graph : unfinished) graph.held().keepForGood();
 }
 
 }  // namespace cistern

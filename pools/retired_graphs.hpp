@@ -1,4 +1,5 @@
-// The graphs of one allocator that are gone, while what they held may still be in use.
+// The retired graphs of one allocator. A graph is retired from its reset until the replays that
+// were queued by then are complete. Until then its memory may still be in use.
 #pragma once
 
 #include <atomic>
@@ -7,7 +8,7 @@
 #include <optional>
 
 #include "allocator/base/mutex.hpp"
-#include "pools/retirement.hpp"
+#include "pools/deferred_release.hpp"
 
 namespace cistern {
 
@@ -18,7 +19,7 @@ class RetiredGraphs {
   bool any() const { return count_ != 0; }
   /// Takes graphs that were reset, from a list that is empty afterwards. Events are recorded on
   /// their streams now, as these may be destroyed later.
-  void add(std::list<Retirement>& graphs) noexcept;
+  void add(std::list<DeferredRelease>& graphs) noexcept;
   /// Lets go of the memory of graphs, among the next `looks`, whose replays are complete. If there
   /// is none, `wait` waits for the replays of all graphs. True if it let go of any.
   bool letGo(std::size_t looks, bool wait) noexcept;
@@ -29,11 +30,12 @@ class RetiredGraphs {
   void keepForGood() noexcept;
 
  private:
-  std::list<Retirement> takeComplete(std::size_t looks) noexcept CISTERN_REQUIRES(mutex_);
-  void putBack(std::list<Retirement>& graphs) noexcept;
+  std::list<DeferredRelease> takeComplete(std::size_t looks) noexcept CISTERN_REQUIRES(mutex_);
+  void putBack(std::list<DeferredRelease>& graphs) noexcept;
 
   Mutex mutex_{LockRank::kRetired};  ///< the progress of replays is queried under it
-  std::list<Retirement> graphs_ CISTERN_GUARDED_BY(mutex_);  ///< the next to look at comes first
+  std::list<DeferredRelease> graphs_
+      CISTERN_GUARDED_BY(mutex_);      ///< the next to look at comes first
   std::atomic<std::size_t> count_{0};  ///< in graphs_, for threads without the lock
 };
 

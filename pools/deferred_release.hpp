@@ -1,4 +1,4 @@
-// The memory of graphs that are gone while replays of them are still queued.
+// The deferred release of a graph's memory: it goes once the queued replays are complete.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ class Captured;
 
 /// The memory that a graph holds; after its reset, until the device has passed the events. The
 /// destructor lets go at once.
-class Retirement {
+class DeferredRelease {
  public:
-  Retirement(Device& device, KnownStreams& known, std::shared_ptr<Captured> held) noexcept
+  DeferredRelease(Device& device, KnownStreams& known, std::shared_ptr<Captured> held) noexcept
       : device_(device), streams_(known), held_(std::move(held)) {}
-  ~Retirement();
-  Retirement(const Retirement&) = delete;
-  Retirement& operator=(const Retirement&) = delete;
+  ~DeferredRelease();
+  DeferredRelease(const DeferredRelease&) = delete;
+  DeferredRelease& operator=(const DeferredRelease&) = delete;
 
   /// The graph is about to be replayed on the stream. A stream that is being captured is queried
   /// when the capture is over. For a forgotten stream its end event is queried. A stream that was

@@ -1,4 +1,4 @@
-#include "pools/retirement.hpp"
+#include "pools/deferred_release.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace cistern {
 
-void Retirement::addStream(Stream stream) {
+void DeferredRelease::addStream(Stream stream) {
   if (std::find(unmarked_.begin(), unmarked_.end(), stream) != unmarked_.end()) return;
   const std::size_t count = unmarked_.size() + 1;
   if (count > unmarked_.capacity()) unmarked_.reserve(2 * count);
@@ -17,7 +17,7 @@ void Retirement::addStream(Stream stream) {
 }
 
 // True when no further call on the stream is needed.
-bool Retirement::mark(Stream stream) noexcept {
+bool DeferredRelease::mark(Stream stream) noexcept {
   const KnownStreams::Look at = streams_.look(stream);
   if (at.end) ends_.push_back(at.end);
   return at.forgotten || markPresent(stream);
@@ -25,7 +25,7 @@ bool Retirement::mark(Stream stream) noexcept {
 
 // An event behind all that is queued on the stream, unless a capture would record it, or has. A
 // capture may begin between two calls.
-bool Retirement::markPresent(Stream stream) noexcept {
+bool DeferredRelease::markPresent(Stream stream) noexcept {
   const Result<CaptureInfo> info = device_.captureInfo(stream);
   if (info && info.value().status != CaptureStatus::kNone) return false;
   const Result<Event> event = info ? device_.createEvent() : Result<Event>(info.error());
@@ -38,21 +38,21 @@ bool Retirement::markPresent(Stream stream) noexcept {
   return !captured;
 }
 
-Retirement::~Retirement() {
+DeferredRelease::~DeferredRelease() {
   if (!driverMayBeCalled()) return;
   for (const Mark& mark : marks_) (void)device_.destroyEvent(mark.event);
 }
 
 // Whether nothing more can be learnt from the mark. An event that a capture has recorded all the
 // same marks nothing: its stream gets another. There is room: a stream is unmarked or has one mark.
-bool Retirement::settled(const Mark& mark, const Status& answer) noexcept {
+bool DeferredRelease::settled(const Mark& mark, const Status& answer) noexcept {
   const bool captured = !answer.ok() && answer.error().kind == ErrorKind::kCaptureForbidden;
   if (captured) unmarked_.push_back(mark.stream);
   if (answer.ok() || captured) (void)device_.destroyEvent(mark.event);
   return answer.ok() || captured;
 }
 
-bool Retirement::complete() noexcept {
+bool DeferredRelease::complete() noexcept {
   const RelaxedCaptureMode relaxed(device_);
   std::erase_if(unmarked_, [this](Stream stream) { return mark(stream); });
   if (unknown_ || !unmarked_.empty()) return false;
@@ -69,12 +69,12 @@ bool Retirement::complete() noexcept {
   return ends_.empty() && unmarked_.empty();
 }
 
-void Retirement::waitForUnknown() noexcept {
+void DeferredRelease::waitForUnknown() noexcept {
   const RelaxedCaptureMode relaxed(device_);
   if (unknown_ && device_.synchronizeDevice()) unknown_ = false;
 }
 
-bool Retirement::wait() noexcept {
+bool DeferredRelease::wait() noexcept {
   if (complete()) return true;
   waitForUnknown();
   if (unknown_ || !unmarked_.empty()) return false;
