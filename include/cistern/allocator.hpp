@@ -179,7 +179,7 @@ class CISTERN_API CachingAllocator {
   void resetPeakStats();
   void resetAccumulatedStats();
   CacheInfo cacheInfo() const;
-  /// Every segment and block. No segment holds pages that lie aside (docs/pages.md), so the
+  /// Every segment and block. No segment holds parked pages (docs/pages.md), so the
   /// segments may hold less than is reserved. Threads that allocate meanwhile wait. Throws
   /// std::bad_alloc.
   Snapshot snapshot() const;

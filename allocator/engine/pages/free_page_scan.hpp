@@ -31,7 +31,7 @@ class FreePageScan {
   const std::vector<Mapping*>& freeMappings() const { return free_; }
   bool found(const Mapping& mapping) const { return mapping.found.by == number_; }
   /// Whether the page could serve elsewhere in its pool: it lies wholly free where it is now, or
-  /// this heap has put it aside.
+  /// this heap has parked it.
   bool mayMove(const PhysicalPage& page) const {
     if (page.parked) return page.counted_by == &heap_;
     return page.current != nullptr && found(*page.current);

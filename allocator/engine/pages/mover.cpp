@@ -39,7 +39,7 @@ std::optional<Window> Mover::findWindow(bool fresh_only) {
   return bestWindow(heap_, request_, scan, state_.number, only);
 }
 
-// Pages that lie aside come before anything that takes a device call.
+// Parked pages come before anything that takes a device call.
 Block* Mover::attempt(bool fresh_only, bool waits) {
   bool late = false;
   {
@@ -61,7 +61,7 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
     if (fillGaps(waits, late) && reserved_.map()) {
       noteCost();
       Block* const block = reserved_.commit(request_);
-      if (unparked_ && !without(Mechanism::kAsideAgain)) {
+      if (unparked_ && !without(Mechanism::kParkingAgain)) {
         const MutexLock lock(heap_.mutex());
         park(state_, heap_, number_);  // what it had no use for
       }

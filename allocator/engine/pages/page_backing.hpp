@@ -34,7 +34,7 @@ class PageBacking {
   bool areRefused();
 
   /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
-  /// is still mapped there. Or it goes aside (placing.hpp). Makes no device call. If the host is
+  /// is still mapped there. Or it is parked (placing.hpp). Makes no device call. If the host is
   /// short of memory, pages that were not looked at stay where they are.
   void sendHome(Heap& heap) noexcept;
 

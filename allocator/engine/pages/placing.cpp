@@ -153,7 +153,7 @@ void sendHome(State& state, Heap& heap) {
     mapping->at_rest = &home == mapping && !page.late;
     if (&home != mapping && home.accessible && home.range->home == &heap) homes.push_back(&home);
   }
-  if (late > heap.reservedBytes() / kPartParked && !without(Mechanism::kFewAside)) {
+  if (late > heap.reservedBytes() / kPartParked && !without(Mechanism::kFewParked)) {
     for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
     late = 0;
   }
@@ -162,7 +162,7 @@ void sendHome(State& state, Heap& heap) {
 }
 
 void park(State& state, Heap& heap, std::uint64_t unparked_for) noexcept try {
-  if (without(Mechanism::kAside) || !state.recycles() || !heap.pool().isDefault()) return;
+  if (without(Mechanism::kParking) || !state.recycles() || !heap.pool().isDefault()) return;
   if (heap.completion().recorded() != 0) return;
   const FreePageScan scan(heap, state.number);
   std::vector<Mapping*> late;

@@ -81,7 +81,7 @@ bool unmapStale(State& state, std::size_t keep, std::size_t most) {
   std::list<Mapping>& stale = state.table.staleMappings();
   for (auto next = stale.begin(); next != stale.end() && stale.size() > keep && most > 0;) {
     Mapping& mapping = *next++;
-    if (mapping.page->parked && mapping.isHome()) continue;  // it comes back through it
+    if (mapping.page->parked && mapping.isHome()) continue;  // it is unparked through it
     Heap* const home = mapping.range->home;
     const bool ask = std::exchange(asked, home) != home;
     if (!lastUseIsComplete(state, mapping, ask) || !state.remove(mapping)) continue;

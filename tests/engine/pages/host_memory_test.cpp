@@ -11,15 +11,15 @@
 namespace cistern::test {
 namespace {
 
-/// A program of whose memory 16 MiB, made in its second round, lie aside: beside the rest. Two
-/// small blocks fill a page; the next is a miss, which has to map one, and has no use for what lies
-/// aside.
-struct Aside {
-  Aside() {
+/// A program of whose memory 16 MiB, made in its second round, are parked beside the rest. Two
+/// small blocks fill a page; the next is a miss, which has to map one, and has no use for what is
+/// parked.
+struct ParkedPages {
+  ParkedPages() {
     round(0);
     round(16 * kMiB);
     for (int i = 0; i < 2; ++i) small.push_back(rig.allocator.allocate(kMiB, stream));
-    REQUIRE(aside() > mib(8));
+    REQUIRE(parked() > mib(8));
   }
   void round(std::size_t more) {
     void* low = rig.allocator.allocate(256 * kMiB, stream);
@@ -48,8 +48,8 @@ struct Aside {
       return nullptr;
     }
   }
-  /// How much lies aside: reserved, but neither in use nor free.
-  std::int64_t aside() {
+  /// How much is parked: reserved, but neither in use nor free.
+  std::int64_t parked() {
     const MemoryStats stats = rig.allocator.memoryStats();
     return stats[Stat::kReservedBytes].current - stats[Stat::kActiveBytes].current -
            stats[Stat::kInactiveSplitBytes].current;
@@ -69,7 +69,7 @@ TEST_CASE(
   bool refused = true;
   for (std::uint64_t nth = 1; refused; ++nth) {
     INFO("request " << nth << " for host memory");
-    Aside t;
+    ParkedPages t;
     const std::int64_t reserved = reservedOf(t.rig.allocator);
     void* block = t.missWithout(nth, refused);
     t.rig.allocator.audit();
@@ -77,9 +77,9 @@ TEST_CASE(
     if (block == nullptr) CHECK(reservedOf(t.rig.allocator) == reserved);
     checkAtRest(t.rig);
     if (block != nullptr) {
-      // What it had no use for lies aside again, unless that was what there was no memory for.
+      // What it had no use for is parked again, unless that was what there was no memory for.
       ++served;
-      left_free += t.aside() == 0 ? 1 : 0;
+      left_free += t.parked() == 0 ? 1 : 0;
       t.rig.touch(t.stream, block);
     }
     t.small.push_back(block);

@@ -1,4 +1,4 @@
-// Pages that were made late lie aside between rounds: nothing is lost by it, and rounds repeat.
+// Pages that were made late are parked between rounds: nothing is lost by it, and rounds repeat.
 #include "tests/engine/pages/pages_support.hpp"
 
 namespace cistern::test {
@@ -64,7 +64,7 @@ std::vector<std::uint64_t> callsOfRounds(SimRig& rig, std::uint64_t seed, std::s
 
 }  // namespace
 
-TEST_CASE("what lies aside counts as free and goes back to the device", "[engine][pages]") {
+TEST_CASE("what is parked counts as free and goes back to the device", "[engine][pages]") {
   Late t;
   CHECK(t.rig.allocator.cacheInfo().free_bytes == std::uint64_t(t.all));
   checkAtRest(t.rig);
@@ -74,7 +74,7 @@ TEST_CASE("what lies aside counts as free and goes back to the device", "[engine
   checkAtRest(t.rig);
 }
 
-TEST_CASE("what lies aside serves another program before anything is made", "[engine][pages]") {
+TEST_CASE("what is parked serves another program before anything is made", "[engine][pages]") {
   Late t;
   const PageCounts before = pagesOf(t.rig.allocator);
   std::vector<void*> blocks{t.get(512 * kMiB), t.get(2 * kMiB)};
@@ -85,7 +85,7 @@ TEST_CASE("what lies aside serves another program before anything is made", "[en
   checkAtRest(t.rig);
 }
 
-TEST_CASE("another stream gets what lies aside as well", "[engine][pages]") {
+TEST_CASE("another stream gets what is parked as well", "[engine][pages]") {
   Late t;
   t.rig.allocator.setLimit(std::uint64_t(t.all));
   const Stream other = t.rig.stream();
@@ -96,7 +96,7 @@ TEST_CASE("another stream gets what lies aside as well", "[engine][pages]") {
   checkAtRest(t.rig);
 }
 
-TEST_CASE("a limit below what is there takes what lies aside first or last, but takes it",
+TEST_CASE("a limit below what is there takes what is parked first or last, but takes it",
           "[engine][pages]") {
   Late t;
   t.rig.sim().synchronizeDevice().orThrow();
