@@ -1,5 +1,5 @@
-// A window is a place in a heap where a request could go once memory has been brought there. It is
-// a run of free blocks and holes that is large enough.
+// A window is a placement candidate: a place in a heap where a request could go once memory has
+// been brought there. It is a run of free blocks and holes that is large enough.
 #pragma once
 
 #include <optional>
