@@ -28,7 +28,8 @@ enum class BlockState : std::uint8_t {
   kFree,       ///< in the free index
   kAllocated,  ///< the program has a pointer to it; Layout::find returns it
   kPending,    ///< freed by the program, but queued work of other streams still uses it
-  kHole,       ///< addresses of the segment with no memory behind them that could be handed out
+  kHole,       ///< an unmapped range: addresses of the segment with no memory behind them that
+               ///< could be handed out
 };
 
 /// One slice of a segment.

@@ -1,4 +1,4 @@
-// Holes: addresses of a segment with no memory behind them. See layout.hpp.
+// Holes: unmapped ranges, which are addresses of a segment with no memory behind them.
 #include "allocator/base/check.hpp"
 #include "allocator/layout/layout.hpp"
 
