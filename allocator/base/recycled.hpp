@@ -1,5 +1,5 @@
 // Records that are reused, and stay in place until all of them go. A thread with a pointer to one
-// that was just given back still looks at a record. Thread-safe.
+// that was just recycled still looks at a record. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Recycled {
     if (spare_ == nullptr) return all_.emplace_back();
     return static_cast<Record&>(*std::exchange(spare_, spare_->next));
   }
-  void giveBack(Record& record) noexcept {
+  void recycle(Record& record) noexcept {
     const MutexLock lock(mutex_);
     record.next = std::exchange(spare_, &record);
   }

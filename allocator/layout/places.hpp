@@ -38,7 +38,7 @@ class Places {
     }
   }
   /// No-op for a place that was never taken.
-  void giveBack(Address place) noexcept { taken_.erase(place); }
+  void free(Address place) noexcept { taken_.erase(place); }
   /// As far from the end as the stretch is from the beginning: the youngest first.
   Address mirrored(Address place, std::uint64_t bytes) const {
     return begin_ + (end_ - place) - bytes;

@@ -37,14 +37,14 @@ void* PinnedMemory::allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   if (bytes > kMost) outOfMemory({bytes, 0, 0, bytes});
   const Request request = requestOf(bytes);
-  if (void* const block = serve(request)) return block;
+  if (void* const block = tryAllocate(request)) return block;
   outOfMemory(request);
 }
 
 // All free memory was given back, and that was not enough. If a use has ended since then, more is
 // free, also if another thread has noticed. Other threads' uses could keep this thread here: a few
 // tries are enough.
-void* PinnedMemory::serve(const Request& request) {
+void* PinnedMemory::tryAllocate(const Request& request) {
   constexpr int kTries = 8;
   if (void* const block = fromFree(request)) return block;
   if (void* const block = fromRoom(request)) return block;

@@ -77,7 +77,7 @@ class PinnedMemory {
   };
 
   static Request requestOf(std::size_t bytes);
-  void* serve(const Request& request);
+  void* tryAllocate(const Request& request);
   void* fromRoom(const Request& request);
   void* fromRoomMade(const Request& request);
   void* fromFree(const Request& request);

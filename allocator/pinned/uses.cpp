@@ -70,7 +70,7 @@ Block* PinnedUses::remove(Use& use) noexcept {
     while (before->next != &use) before = static_cast<Use*>(before->next);
     before->next = use.next;
   }
-  uses_.giveBack(use);
+  uses_.recycle(use);
   return any(block) ? nullptr : &block;
 }
 

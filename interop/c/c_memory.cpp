@@ -14,7 +14,7 @@ struct OfHandle {
   Word handle;
 
   static constexpr bool kLocked = true;
-  bool serves(const ThreadCache& cache) const { return has(cache) && cache.serves(); }
+  bool allowsHit(const ThreadCache& cache) const { return has(cache) && cache.allowsHits(); }
   bool has(const ThreadCache& cache) const { return cache.handle() == handle; }
   // Counted in the slot before the biased lock is given up, as a destroying call looks at it after
   // it has waited for that lock.

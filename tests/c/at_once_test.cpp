@@ -107,7 +107,7 @@ TEST_CASE("who destroys an allocator waits for a hit that another thread is in",
   while (cistern_limit(a, &limit) == CISTERN_OK) std::this_thread::yield();
   for (int looks = 0; looks < 2'000; ++looks) std::this_thread::yield();
   CHECK_FALSE(gone);
-  CHECK(cache.serves());  // what a hit reads is there
+  CHECK(cache.allowsHits());  // what a hit reads is there
   biased_lock.unlock();
   other.join();
   CHECK(gone);

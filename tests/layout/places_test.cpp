@@ -17,13 +17,13 @@ TEST_CASE("places follow each other, and those that stay are passed over", "[lay
   CHECK(places.take(30) == 130);
   CHECK(places.take(40) == 160);
   CHECK_THROWS_AS(places.take(1), std::bad_alloc);
-  places.giveBack(130);
+  places.free(130);
   CHECK(places.take(10) == 130);
   CHECK(places.take(20) == 140);
   CHECK_THROWS_AS(places.take(1), std::bad_alloc);
-  places.giveBack(100);
-  places.giveBack(160);
-  places.giveBack(5);  // never taken
+  places.free(100);
+  places.free(160);
+  places.free(5);  // never taken
   CHECK_THROWS_AS(places.take(41), std::bad_alloc);
   CHECK(places.take(40) == 160);  // behind the last, while there is room
   CHECK(places.take(30) == 100);
@@ -47,7 +47,7 @@ TEST_CASE("what is taken and given back at random never overlaps", "[layout]") {
   for (int i = 0; i < 20'000; ++i) {
     if (random(2) == 0 && !taken.empty()) {
       const std::size_t at = random(taken.size());
-      places.giveBack(taken[at].first);
+      places.free(taken[at].first);
       taken.erase(taken.begin() + std::ptrdiff_t(at));
       continue;
     }

@@ -84,8 +84,8 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
   if ((tightly && bytes >= usual) || !core_.limit.admit(bytes)) return nullptr;
   HeapSegment* segment = nullptr;
   const auto giveUp = [&] {
-    if (segment) records_.giveBack(*segment);
-    core_.limit.giveBack(bytes);
+    if (segment) records_.recycle(*segment);
+    core_.limit.noteReturned(bytes);
   };
   Result<Address> base = DeviceError{};
   try {
@@ -116,10 +116,10 @@ Address SegmentBacking::takePlace(std::uint64_t bytes) {
   return core_.options.prefer_old_segments ? place : places_.mirrored(place, bytes);
 }
 
-void SegmentBacking::giveBackPlace(const HeapSegment& segment) noexcept {
+void SegmentBacking::freePlace(const HeapSegment& segment) noexcept {
   const MutexLock lock(mutex_);
   const bool older = core_.options.prefer_old_segments;
-  places_.giveBack(older ? segment.base : places_.mirrored(segment.base, segment.bytes));
+  places_.free(older ? segment.base : places_.mirrored(segment.base, segment.bytes));
 }
 
 // If host memory runs out, it is as if the device had refused. Once the heap has the segment, it is
@@ -171,7 +171,7 @@ std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool w
   const Status freed = returnToDevice(segment, owner.pool());
   if (freed) {
     returned_.fetch_add(1, std::memory_order_relaxed);
-    core_.limit.giveBack(bytes);
+    core_.limit.noteReturned(bytes);
   } else {
     note(core_.log, MemoryAction::kSegmentAlloc, segment.device_base, bytes, owner);
     answers_.note(freed);
@@ -187,8 +187,8 @@ std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool w
     if (!freed) owner.add(segment, Heap::From::kRefused);
   }
   if (!freed) return 0;
-  if (segment.base != 0) giveBackPlace(segment);
-  records_.giveBack(segment);
+  if (segment.base != 0) freePlace(segment);
+  records_.recycle(segment);
   return bytes;
 }
 

@@ -62,7 +62,7 @@ class SegmentBacking {
   void dropOne(const HeapSegment* segment, std::uint32_t Held::*count) noexcept
       CISTERN_REQUIRES(mutex_);
   Address takePlace(std::uint64_t bytes);
-  void giveBackPlace(const HeapSegment& segment) noexcept;
+  void freePlace(const HeapSegment& segment) noexcept;
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   // These return the bytes that are back.

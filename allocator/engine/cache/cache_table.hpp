@@ -32,11 +32,11 @@ class CacheTable {
   static ThreadCache& last() noexcept { return *seen_.last; }
   bool has(const ThreadCache& cache) const noexcept { return cache.table() == number_; }
   /// The same, and no router needs to look at requests.
-  bool serves(const ThreadCache& cache) const noexcept {
-    return cache.table() == ground_.serving.load(std::memory_order_relaxed);
+  bool allowsHits(const ThreadCache& cache) const noexcept {
+    return cache.table() == ground_.allowing_hits.load(std::memory_order_relaxed);
   }
   void setRouted(bool routed) noexcept {
-    ground_.serving.store(routed ? kNone : number_, std::memory_order_relaxed);
+    ground_.allowing_hits.store(routed ? kNone : number_, std::memory_order_relaxed);
   }
   /// The handle that C programs have of the allocator; 0 for none. Its hits look at that alone
   /// (fast_path.hpp).

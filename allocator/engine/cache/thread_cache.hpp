@@ -68,9 +68,9 @@ class alignas(64) ThreadCache {
 
   // ---- The owner under its biased lock ---------------------------------------------------------
 
-  /// Whether no router needs to look at requests.
-  bool serves() const noexcept {
-    return table() == ground_->serving.load(std::memory_order_relaxed);
+  /// Whether requests may be hits: no router needs to look at them.
+  bool allowsHits() const noexcept {
+    return table() == ground_->allowing_hits.load(std::memory_order_relaxed);
   }
   /// The address of a block of the cache's that goes to the program.
   void* handOut(Block& block) noexcept { return handOut(block, recents()); }
@@ -117,8 +117,8 @@ class alignas(64) ThreadCache {
 
   // ---- Other threads ---------------------------------------------------------------------------
 
-  /// For the owner.
-  RemoteFrees::Answer giveBack(Block& block, std::uint32_t holder, WhoFreed who) noexcept {
+  /// Leaves a freed block for the owner, who takes it in later.
+  RemoteFrees::Answer freeRemotely(Block& block, std::uint32_t holder, WhoFreed who) noexcept {
     const auto answer = remote_frees_.add(block, holder, who);
     if (answer == RemoteFrees::Answer::kTaken) list();
     return answer;

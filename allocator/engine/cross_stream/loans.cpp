@@ -152,7 +152,7 @@ Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request) {
                                  [&](const Block& block) { return !engine.isHeld(block); });
     if (free != nullptr) return owner->allocateFrom(*free, lent);
   }
-  return request.pool->onPages() ? engine.pages.serve(heap, request, PagesFrom::kLenders) : nullptr;
+  return request.pool->onPages() ? engine.pages.place(heap, request, PagesFrom::kLenders) : nullptr;
 }
 
 }  // namespace cistern

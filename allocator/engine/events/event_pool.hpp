@@ -29,7 +29,7 @@ class EventPool {
   /// A spare event, or a new one. Taking it back never fails: so where it goes is made first.
   Result<SharedEvent> take() noexcept try {
     Slot& slot = slots_.take();
-    const SharedEvent taken(&slot.event, [this, &slot](const Event*) { slots_.giveBack(slot); });
+    const SharedEvent taken(&slot.event, [this, &slot](const Event*) { slots_.recycle(slot); });
     if (slot.event == Event{}) {
       const Result<Event> fresh = device_.createEvent();
       if (!fresh) return fresh.error();

@@ -35,7 +35,7 @@ class Limit {
     return true;
   }
   /// They were not to be had, or are back at the device.
-  void giveBack(std::uint64_t bytes) { reserved_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void noteReturned(std::uint64_t bytes) { reserved_.fetch_sub(bytes, std::memory_order_relaxed); }
 
  private:
   std::atomic<std::uint64_t> limit_{0};

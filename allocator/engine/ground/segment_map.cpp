@@ -50,7 +50,7 @@ std::atomic<SegmentMap::Word>* SegmentMap::reserve(std::uint64_t cells) {
   return static_cast<std::atomic<Word>*>(root);
 }
 
-void SegmentMap::giveBack(std::atomic<Word>* root, std::uint64_t cells) noexcept {
+void SegmentMap::unreserve(std::atomic<Word>* root, std::uint64_t cells) noexcept {
   (void)munmap(root, bytesOf(cells));
 }
 
@@ -59,8 +59,8 @@ SegmentMap::SegmentMap() : root_(reserve(kNear)), near_(root_.load(std::memory_o
 SegmentMap::~SegmentMap() {
   const MutexLock lock(mutex_);
   std::atomic<Word>* const root = root_.load(std::memory_order_relaxed);
-  if (root != near_) giveBack(root, kFar);
-  giveBack(near_, kNear);
+  if (root != near_) unreserve(root, kFar);
+  unreserve(near_, kNear);
 }
 
 // Readers go on in the first root, which stays, and changes no more. They find what is inserted

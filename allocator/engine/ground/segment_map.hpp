@@ -97,7 +97,7 @@ class SegmentMap {
     return root_.load(std::memory_order_relaxed)[index >> kLeafShift >> kBranchShift];
   }
   static std::atomic<Word>* reserve(std::uint64_t cells);
-  static void giveBack(std::atomic<Word>* root, std::uint64_t cells) noexcept;
+  static void unreserve(std::atomic<Word>* root, std::uint64_t cells) noexcept;
   void reach(std::uint64_t index) CISTERN_REQUIRES(mutex_);
   static std::atomic<Word>& wordIn(Word branch, std::uint64_t index) noexcept {
     return (*reinterpret_cast<Branch*>(branch))[(index >> kLeafShift) & ((1u << kBranchShift) - 1)];

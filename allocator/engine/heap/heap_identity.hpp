@@ -42,7 +42,7 @@ class HeapIdentity {
   void setForgotten(bool forgotten) { forgotten_.store(forgotten, std::memory_order_release); }
   /// Whether requests of that stream are for this heap, which had it a moment ago. Asked in this
   /// order: by the time it is not forgotten any more, it is another stream's.
-  bool serves(Stream s) const { return !forgotten() && stream() == s; }
+  bool isFor(Stream s) const { return !forgotten() && stream() == s; }
   /// Whether its memory is pages, rather than segments. Changes at most once, before the heap has
   /// ever had memory: Heap::leavePages.
   bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }

@@ -24,7 +24,7 @@ Heap* HeapTable::find(Stream stream) const noexcept {
   for (std::size_t i = hashOf(stream) & mask;; i = (i + 1) & mask) {
     Heap* const heap = slots[i].load(std::memory_order_acquire);
     if (heap == nullptr) return nullptr;
-    if (heap->stream() == stream) return heap->serves(stream) ? heap : nullptr;
+    if (heap->stream() == stream) return heap->isFor(stream) ? heap : nullptr;
   }
 }
 

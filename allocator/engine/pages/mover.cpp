@@ -20,7 +20,7 @@ Mover::Mover(State& state, Heap& heap, const Request& request, PagesFrom from)
 
 // A window between blocks may be too narrow for the pages there are. At the end of the range there
 // is room for all. If this stream could not be made to wait for another, the heap grows.
-Block* Mover::serve() {
+Block* Mover::place() {
   const bool waits = state_.core.options.cross_stream_reuse == CrossStreamReuse::kWait &&
                      state_.core.progress.ordersSoon() && from_ != PagesFrom::kLenders &&
                      request_.capture == nullptr && !captured();

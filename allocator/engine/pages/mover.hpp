@@ -28,9 +28,9 @@ class Mover {
   /// Pre: the heap has a range of the request's kind.
   Mover(State& state, Heap& heap, const Request& request, PagesFrom from);
 
-  /// The block; null when it cannot be had. PageBacking::serve says what has changed then. Throws
+  /// The block; null when it cannot be had. PageBacking::place says what has changed then. Throws
   /// std::bad_alloc; the same has changed then.
-  Block* serve();
+  Block* place();
 
  private:
   Block* attempt(bool fresh_only, bool waits);
@@ -48,7 +48,7 @@ class Mover {
   bool captured() const;
   enum class Which : std::uint8_t { kComplete, kAny };
   void giveBackSmall();
-  bool gives(const Heap& source) const;
+  bool mayTakeFrom(const Heap& source) const;
   bool hasAny(Heap& source) const;
   std::size_t movableInCapture() const;
   void takeFromOthers(Which which);

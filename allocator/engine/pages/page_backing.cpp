@@ -27,7 +27,7 @@ PageBacking::PageBacking(Core& core)
       }) {}
 
 // A request of a capture unmaps nothing.
-Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
+Block* PageBacking::place(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
   if (state_.refused) return nullptr;
   const bool recorded = request.capture != nullptr, thread = core_.options.background_thread;
@@ -40,7 +40,7 @@ Block* PageBacking::serve(Heap& heap, const Request& request, PagesFrom from) {
   const bool behind = !without(Mechanism::kHelpBehind) && stale > 2 * most;
   if ((!thread || behind) && !recorded) (void)clearUp(state_, true);
   if (!state_.makeRoom(heap, request)) return nullptr;
-  Block* block = Mover(state_, heap, request, from).serve();
+  Block* block = Mover(state_, heap, request, from).place();
   if (thread && isClearingDue(state_) && !background_.wake() && !recorded)
     (void)clearUp(state_, true);
   return block;

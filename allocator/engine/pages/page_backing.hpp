@@ -26,7 +26,7 @@ class PageBacking {
   /// A block for a request that the heap's free memory does not serve. Null when no memory can be
   /// had without a wait. Then the program has what it had, but free pages may lie elsewhere, or
   /// have gone back to the device. Throws std::bad_alloc; the same holds then.
-  Block* serve(Heap& heap, const Request& request, PagesFrom from);
+  Block* place(Heap& heap, const Request& request, PagesFrom from);
 
   /// Whether the device refuses pages altogether. It does if none has ever worked here, its last
   /// answer was a refusal, and a trial page does not work either. From then on no page is

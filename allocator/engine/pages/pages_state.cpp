@@ -42,7 +42,7 @@ bool State::release(PhysicalPage& page) noexcept {
     const MutexLock lock(heap->mutex());
     count(page, nullptr, page.counted_as);
   }
-  core.limit.giveBack(page.bytes());
+  core.limit.noteReturned(page.bytes());
   ++counters.returned;
   table.removePage(page);
   return true;

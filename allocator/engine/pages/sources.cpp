@@ -123,7 +123,7 @@ bool Mover::captured() const {
 // The source's pool may be another a moment later. But only a heap that holds nothing changes its
 // pool. No heap is given a page while the backing's lock is held, so there would be nothing to
 // take.
-bool Mover::gives(const Heap& source) const {
+bool Mover::mayTakeFrom(const Heap& source) const {
   return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
 
@@ -148,7 +148,7 @@ std::vector<Heap*> Mover::nextSources(HeapTable::Search& search) const {
   while (heaps.size() < StreamProgress::kHeapsAtOnce) {
     Heap* const source = state_.core.heaps.nextOffering(search);
     if (source == nullptr) break;
-    if (source != &heap_ && gives(*source) && hasAny(*source)) heaps.push_back(source);
+    if (source != &heap_ && mayTakeFrom(*source) && hasAny(*source)) heaps.push_back(source);
   }
   return heaps;
 }
@@ -237,7 +237,7 @@ PhysicalPage* Mover::create(std::uint32_t units, bool late) {
   try {
     made = &state_.table.addPage({}, units);
   } catch (...) {
-    state_.core.limit.giveBack(bytes);
+    state_.core.limit.noteReturned(bytes);
     throw;
   }
   const std::uint64_t since = state_.core.device.hostNanoseconds();
@@ -245,7 +245,7 @@ PhysicalPage* Mover::create(std::uint32_t units, bool late) {
   state_.answers.note(page);
   if (!page) {
     state_.table.removePage(*made);
-    state_.core.limit.giveBack(bytes);
+    state_.core.limit.noteReturned(bytes);
     return nullptr;
   }
   state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));

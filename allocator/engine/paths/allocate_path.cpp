@@ -71,7 +71,7 @@ Block& miss(Engine& engine, const Request& request) {
 }
 
 // Pre: the process is the engine's. In a child of fork a lock may be one that no thread releases.
-inline Block& serve(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
+inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
   Block* block = nullptr;
   bool poll = false;
   {
@@ -93,12 +93,12 @@ Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) 
   const Request request = requestOf(engine, bytes, stream, pool);
   if (!pool.isDefault()) {
     Heap* const heap = pool.find(stream);
-    return heap ? serve(engine, *heap, nullptr, request) : miss(engine, request);
+    return heap ? allocateFrom(engine, *heap, nullptr, request) : miss(engine, request);
   }
   Heap* const heap = engine.heaps.find(stream);
   if (heap == nullptr) return miss(engine, request);
   ThreadCache* const cache = engine.caches.mine(heap->stream());
-  return serve(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
+  return allocateFrom(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
 }
 
 // A capture of the stream comes before the pool that a request names: only the capture's pool keeps
@@ -150,14 +150,14 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
   if (engine.pools.routed()) return allocateRouted(engine, bytes, stream, nullptr);
   ThreadCache* const cache = engine.caches.mine(stream);
-  if (cache == nullptr || !cache->heap().serves(stream)) [[unlikely]]
+  if (cache == nullptr || !cache->heap().isFor(stream)) [[unlikely]]
     return pointerTo(allocateIn(engine, engine.default_pool, bytes, stream));
   return fast_path::allocate<fast_path::AllSizes>(
       *cache, fast_path::Known{}, bytes, stream, [](void* pointer) { return pointer; },
       [&] {
         engine.made.requireHere("allocate");
-        return pointerTo(serve(engine, cache->heap(), cache,
-                               requestOf(engine, bytes, stream, engine.default_pool)));
+        return pointerTo(allocateFrom(engine, cache->heap(), cache,
+                                      requestOf(engine, bytes, stream, engine.default_pool)));
       });
 }
 

@@ -35,12 +35,12 @@ Block* afterGarbageCollection(Engine& engine, Heap&, const Request&) {
 // ---- More memory for the heap -------------------------------------------------------------------
 
 static Block* morePages(Engine& engine, Heap& heap, const Request& request) {
-  if (request.capture) return engine.pages.serve(heap, request, PagesFrom::kComplete);
+  if (request.capture) return engine.pages.place(heap, request, PagesFrom::kComplete);
   if (engine.pools.anyLenders(request)) {
-    if (Block* block = engine.pages.serve(heap, request, PagesFrom::kComplete)) return block;
+    if (Block* block = engine.pages.place(heap, request, PagesFrom::kComplete)) return block;
     if (Block* block = takeFromLenders(engine, heap, request)) return block;
   }
-  return engine.pages.serve(heap, request, PagesFrom::kQueued);
+  return engine.pages.place(heap, request, PagesFrom::kQueued);
 }
 
 static Block* moreSegments(Engine& engine, Heap& heap, const Request& request) {

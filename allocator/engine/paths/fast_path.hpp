@@ -8,7 +8,7 @@
 // CachingAllocator, the C API's calls of the same names, and the preload library's hooks. A door
 // defines how it knows that the cache is the allocator's:
 //
-//   serves, has       of a request, and of a free
+//   allowsHit, has    of a request, and of a free
 //   kLocked           whether they are asked under the thread's biased lock
 //   unlockAndPublish  gives the biased lock up, then has the cache publish its counts
 //
@@ -38,7 +38,7 @@ namespace cistern::fast_path {
 /// The door of a caller for whom it is certain that the cache is the allocator's.
 struct Known {
   static constexpr bool kLocked = false;
-  static bool serves(const ThreadCache&) { return true; }
+  static bool allowsHit(const ThreadCache&) { return true; }
   static bool has(const ThreadCache&) { return true; }
   static void unlockAndPublish(ThreadCache& cache) noexcept {
     cache.biasedLock().unlock();
@@ -49,7 +49,7 @@ struct Known {
 /// The door of the verbs, and of code that keeps the allocator alive as their caller does.
 struct OfAllocator : Known {
   explicit OfAllocator(const CacheTable& all) : caches(all) {}
-  bool serves(const ThreadCache& cache) const { return caches.serves(cache); }
+  bool allowsHit(const ThreadCache& cache) const { return caches.allowsHits(cache); }
   bool has(const ThreadCache& cache) const { return caches.has(cache); }
 
   const CacheTable& caches;
@@ -111,13 +111,13 @@ template <class Sizes = DirectSizes, class Door, class Hit, class Missed>
                                             Stream stream, Hit hit, Missed missed) {
   // The first comparison is for 0 too.
   if (bytes - 1 >= Sizes::kMost || cache.stream() != stream ||
-      !(Door::kLocked || door.serves(cache))) [[unlikely]]
+      !(Door::kLocked || door.allowsHit(cache))) [[unlikely]]
     return missed();
   ThreadCounters& counters = cache.counters();
   if (!counters.biased_lock.tryLock()) [[unlikely]]
     return missed();
-  const bool serves = !Door::kLocked || door.serves(cache);
-  Block* const block = serves ? Sizes::take(cache.blocks(), bytes) : nullptr;
+  const bool allowed = !Door::kLocked || door.allowsHit(cache);
+  Block* const block = allowed ? Sizes::take(cache.blocks(), bytes) : nullptr;
   if (block == nullptr) [[unlikely]] {
     counters.biased_lock.unlock();
     return missed();

@@ -43,7 +43,7 @@ RemoteFrees::Answer sendToOwner(Engine& engine, Block& block, std::uint32_t hold
   const SizeKind kind = segmentOf(block).kind;
   const Counts counted = Counts::block(block.bytes(), block.use.asked, -1);
   engine.totals.count(kind, counted, {});
-  const auto answer = owner->giveBack(block, holder, WhoFreed(caller, threadNumber()));
+  const auto answer = owner->freeRemotely(block, holder, WhoFreed(caller, threadNumber()));
   if (answer != RemoteFrees::Answer::kTaken) engine.totals.count(kind, Counts{} - counted, {});
   return answer;
 }

@@ -16,7 +16,7 @@ TEST_CASE("no more than the limit is admitted, to the byte", "[engine][part]") {
   CHECK(limit.reserved() == 60);
   CHECK(limit.admit(40));
   CHECK(limit.left() == 0);
-  limit.giveBack(60);
+  limit.noteReturned(60);
   CHECK(limit.left() == 60);
 }
 
@@ -29,7 +29,7 @@ TEST_CASE("a limit below what is reserved admits nothing until enough is given b
   CHECK(limit.reserved() == 80);
   CHECK(limit.left() == 0);
   CHECK_FALSE(limit.admit(1));
-  limit.giveBack(31);
+  limit.noteReturned(31);
   CHECK(limit.left() == 1);
   CHECK(limit.admit(1));
   CHECK_FALSE(limit.admit(1));
@@ -48,7 +48,7 @@ TEST_CASE("threads together never take more than the limit, and lose nothing of 
       if (!limit.admit(bytes)) continue;
       too_much += held.fetch_add(bytes) + bytes > kMost;
       held -= bytes;
-      limit.giveBack(bytes);
+      limit.noteReturned(bytes);
     }
   });
   CHECK(too_much == 0);

@@ -75,19 +75,19 @@ TEST_CASE("a cache that its thread has left is not its own any more", "[engine][
   CHECK((cache->isOpen() && cache->isMine()));
 }
 
-TEST_CASE("each table knows its own caches, and serves none while requests are routed",
+TEST_CASE("each table knows its own caches, and allows no hits while requests are routed",
           "[engine][part]") {
   TableOfCaches rig, other;
   ThreadCache* const cache = rig.table.open(rig.heapOf(rig.stream()));
   CHECK(rig.table.has(*cache));
-  CHECK(rig.table.serves(*cache));
+  CHECK(rig.table.allowsHits(*cache));
   CHECK_FALSE(other.table.has(*cache));
-  CHECK_FALSE(other.table.serves(*cache));
+  CHECK_FALSE(other.table.allowsHits(*cache));
   rig.table.setRouted(true);
   CHECK(rig.table.has(*cache));
-  CHECK_FALSE(rig.table.serves(*cache));
+  CHECK_FALSE(rig.table.allowsHits(*cache));
   rig.table.setRouted(false);
-  CHECK(rig.table.serves(*cache));
+  CHECK(rig.table.allowsHits(*cache));
 }
 
 TEST_CASE("caches have their allocator's handle, whenever they were opened, and no other number",

@@ -33,7 +33,7 @@ TEST_CASE("a cache keeps nothing while its heap's stream is forgotten", "[engine
     rig.cache.flush();
   }
   CHECK_FALSE(rig.accept(block));
-  CHECK(rig.giveBack(sent) == RemoteFrees::Answer::kTaken);
+  CHECK(rig.freeRemotely(sent) == RemoteFrees::Answer::kTaken);
   {
     const MutexLock lock(rig.heap.mutex());
     CHECK(rig.cache.takeLocked(kKiB) == nullptr);  // what came went on to the heap
@@ -112,7 +112,7 @@ TEST_CASE("a cache is listed when something comes into it, once until it is look
   CHECK(rig.accept(rig.held(kKiB)));
   CHECK(takeListed(rig.ground) == std::vector{&rig.cache});
   CHECK(takeListed(rig.ground).empty());
-  CHECK(rig.giveBack(sent) == RemoteFrees::Answer::kTaken);
+  CHECK(rig.freeRemotely(sent) == RemoteFrees::Answer::kTaken);
   CHECK(takeListed(rig.ground) == std::vector{&rig.cache});
 }
 

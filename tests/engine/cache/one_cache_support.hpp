@@ -58,8 +58,8 @@ struct OneCache : Parts {
   }
   bool giveAny(Block& block) { return give<fast_path::AllSizes>(block); }
   /// By another thread, or as if.
-  RemoteFrees::Answer giveBack(Block& block) {
-    return cache.giveBack(block, cache.holder(), WhoFreed(nullptr, 9));
+  RemoteFrees::Answer freeRemotely(Block& block) {
+    return cache.freeRemotely(block, cache.holder(), WhoFreed(nullptr, 9));
   }
   std::uint64_t busyBytes() {
     const MutexLock lock(heap.mutex());

@@ -33,7 +33,7 @@ TEST_CASE("a block that the program does not have is not the cache's to take", "
   CHECK_FALSE(rig.giveAny(block));
   CHECK_FALSE(rig.give(heaps));
   CHECK(rig.cache.blocks().bytes() == kKiB);
-  CHECK(rig.giveBack(block) == RemoteAnswer::kNotHeld);
+  CHECK(rig.freeRemotely(block) == RemoteAnswer::kNotHeld);
   Parts::release(heaps);
 }
 
@@ -99,9 +99,9 @@ TEST_CASE("while the biased lock is revoked its owner gets nothing from the cach
 TEST_CASE("what another thread has freed is taken in under the heap's lock", "[engine][part]") {
   OneCache rig;
   Block& block = rig.held(kKiB);
-  CHECK(rig.giveBack(block) == RemoteAnswer::kTaken);
+  CHECK(rig.freeRemotely(block) == RemoteAnswer::kTaken);
   CHECK(OneCache::whereIs(block) == Where::kRemoteFreed);
-  CHECK(rig.giveBack(block) == RemoteAnswer::kNotHeld);
+  CHECK(rig.freeRemotely(block) == RemoteAnswer::kNotHeld);
   CHECK(rig.cache.keepsAny());
   CHECK(rig.cache.mayHave(kKiB));
   CHECK(rig.take(kKiB) == nullptr);
@@ -119,7 +119,7 @@ TEST_CASE("a cache that closes leaves the heap all that it had, and all that is 
   Block& sent = rig.held(kKiB);
   Block& late = rig.held(kKiB);
   CHECK(rig.accept(kept));
-  CHECK(rig.giveBack(sent) == RemoteAnswer::kTaken);
+  CHECK(rig.freeRemotely(sent) == RemoteAnswer::kTaken);
   {
     const MutexLock lock(rig.heap.mutex());
     rig.cache.close();
@@ -127,7 +127,7 @@ TEST_CASE("a cache that closes leaves the heap all that it had, and all that is 
   }
   CHECK_FALSE(rig.cache.isOpen());
   CHECK(rig.busyBytes() == kKiB);
-  CHECK(rig.giveBack(late) == RemoteAnswer::kNoRoom);
+  CHECK(rig.freeRemotely(late) == RemoteAnswer::kNoRoom);
   CHECK(OneCache::whereIs(late) == Where::kHeld);
 }
 
