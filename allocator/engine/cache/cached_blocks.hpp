@@ -33,7 +33,7 @@ namespace cistern {
 
 /// The state that all caches of an allocator share.
 struct CacheGround {
-  std::atomic<std::uint64_t> allowing_hits;   ///< the table's number, but while there is a router
+  std::atomic<std::uint64_t> allowing_hits;   ///< the table's number; kNone while a router is set
   const std::int64_t most_stacked;            ///< bytes that the stacks of one cache may keep
   const std::int64_t most_last;               ///< bytes that its last block may have
   std::atomic<std::int64_t> left;             ///< bytes that may still be granted to caches

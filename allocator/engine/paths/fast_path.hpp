@@ -102,6 +102,41 @@ template <class Door, class Hit>
 }
 }  // namespace detail
 
+// A hit comes down to this when all is inlined, for a verb and a size that has a bin. `mine` are
+// the counters of the cache, `counts` are mine.of(SizeKind::kSmall). `miss` gives the biased lock
+// up, if it is held, and calls `missed`, which is out of line.
+//
+//   allocate(bytes, stream):
+//     if (bytes - 1 >= 64 KiB || cache.stream != stream) miss;
+//     if (cache.table != ground.allowing_hits) miss;           // another's; or a router is set
+//     mine.held = 1;                                           // the biased lock
+//     if (mine.revoked != 0) miss;
+//     bin = stacks->bins[(bytes - 1) / 512], block = bin.top;
+//     if (block == nullptr) miss;
+//     bin.top = block->use.uses;                               // the one below it
+//     block->use.asked = bytes, block->use.holder -= kCached;  // the program has it
+//     cache.room += block->bytes();
+//     address = deviceAddress(*block);
+//     mine.recents[address / 512 % 64] = {address, block->head(), block};
+//     counts.taken += {1, block->bytes(), bytes};
+//     counts.room -= {1, block->bytes(), bytes};               // below 0: publish once unlocked
+//     mine.held = 0;
+//     return address;
+//
+//   free(address):
+//     if (cache.table != the allocator's) miss;
+//     mine.held = 1;
+//     if (mine.revoked != 0) miss;
+//     last = mine.recents[address / 512 % 64], block = last.block;
+//     if (last.address != address || block->head() != last.head) miss;
+//     if (block->use.holder != cache.holder) miss;             // another's, or not in use
+//     if (block->granules > 128) miss;                         // larger than 64 KiB
+//     if ((cache.room -= block->bytes()) < 0) miss;            // and cache.room is as it was
+//     block->use.holder += kCached;                            // the cache has it
+//     block->use.stream = caller, block->use.uses = bin.top, bin.top = block;
+//     counts.room += {1, block->bytes(), block->use.asked};    // beyond most_bytes: publish
+//     mine.held = 0;
+
 // `cache`: the one that the thread used last. Both functions return what `hit` or `missed` returns,
 // so that each caller's whole verb is one function without a call. `hit` is given the memory,
 // under the biased lock; `missed` is called where nothing has changed yet, without it.
