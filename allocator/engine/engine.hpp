@@ -65,7 +65,9 @@ struct Engine : Core {
     return default_pool.onPages() ? pages.answers().error() : segments.answers().error();
   }
 
-  std::atomic<std::uint64_t> in_hand{0};  ///< InHand's (giving_back/in_hand.hpp)
+  /// The threads that have memory in hand: those that do now in the low bits, above them how often
+  /// one has. InHand counts.
+  std::atomic<std::uint64_t> in_hand{0};
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
   std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< reported to the program

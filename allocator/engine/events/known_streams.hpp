@@ -88,7 +88,8 @@ class KnownStreams {
   void captureBegins(Stream stream) noexcept;
   void captureEnds(Stream stream) noexcept;
 
-  /// See stream_status.hpp. Pre: the stream stays meanwhile.
+  /// Whether the stream can be asked how far it is: it is alive, and no capture records it. Pre:
+  /// the stream stays meanwhile.
   bool answersNow(Stream stream) noexcept { return cistern::answersNow(device_, stream); }
 
  private:

@@ -19,7 +19,7 @@ struct HeapNotes {
   /// The most memory that the heap had for the kind, in this pool.
   std::uint64_t& mostBacked(SizeKind kind) { return most_backed[std::size_t(kind)]; }
 
-  std::vector<Mapping*> parked{};  ///< homes of parked pages (placing.hpp)
+  std::vector<Mapping*> parked{};  ///< the homes of the heap's parked pages
   std::array<PageRange*, kSizeKindCount> newest{};
   std::array<std::uint64_t, kSizeKindCount> most_backed{};
   std::uint32_t incarnation = 0;  ///< of the heap, that most_backed is of

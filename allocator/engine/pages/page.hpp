@@ -54,13 +54,22 @@ struct PhysicalPage {
   std::uint32_t graphs = 0;          ///< of its mappings
   std::uint32_t exports = 0;         ///< of its mappings
   SizeKind counted_as = SizeKind::kSmall;
-  bool settled = false;        ///< its home is where a low water found it: see placing.hpp
-  bool late = false;           ///< made after its heap's first low water: see placing.hpp
-  bool parked = false;         ///< in no heap until it is needed: see placing.hpp
+  /// A low water of a heap of the default pool has found it free, and its home is there from then
+  /// on. Pages in private pools never settle.
+  bool settled = false;
+  /// A miss made it after its heap was first at low water: the round before began without it. So a
+  /// low water parks it, and does not send it home. It is late no longer once another heap takes
+  /// it, or a low water finds more than a sixteenth of its heap late.
+  bool late = false;
+  /// A low water has taken it, a late page, out of free memory: it has no current mapping, and is
+  /// mapped at its home, where the layout sees a hole. Its heap unparks it before a miss would map
+  /// anything, before it gives pages back, and before another heap gets its pages.
+  bool parked = false;
   Heap* counted_by = nullptr;  ///< the heap whose reserved bytes count it; changes under its lock
   Page handle{};
   std::list<PhysicalPage>::iterator self{};
-  std::uint64_t considered = 0;    ///< the last window it was counted in: see window.cpp
+  std::uint64_t considered = 0;    ///< the last window that it was counted for as a revival. A page
+                                   ///< may have several stale mappings in one window
   std::uint64_t unparked_for = 0;  ///< the last miss that had it unparked
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
 
