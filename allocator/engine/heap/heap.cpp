@@ -26,7 +26,8 @@ void begin(Heap& heap, Block& block, const Request& request) CISTERN_REQUIRES(he
 }  // namespace
 
 // Memory that another heap could use may have come about, in large blocks of known age.
-[[gnu::always_inline]] inline void Heap::noteFree(SizeKind kind, const Free& memory, std::uint64_t freed_bytes) noexcept {
+[[gnu::always_inline]] inline void Heap::noteFree(SizeKind kind, const Free& memory,
+                                                  std::uint64_t freed_bytes) noexcept {
   if (withdrawn_) [[unlikely]]
     board()->setOffering(*this, true);
   if (!memory.fresh) completion_.noteFreed(freed_bytes);
