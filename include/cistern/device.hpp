@@ -162,8 +162,8 @@ class CISTERN_API Device {
   Status synchronizeDevice();
 
   // ---- Capture ---------------------------------------------------------------------------------
-  // Where captureSupported() is false, no stream is ever being captured: captureInfo and
-  // captureFrontier say so, exchangeCaptureMode changes nothing and returns kRelaxed, and the other
+  // If captureSupported() is false, no stream is ever being captured. Then captureInfo and
+  // captureFrontier say so. exchangeCaptureMode changes nothing and returns kRelaxed. The other
   // calls are kNotSupported.
 
   /// Whether the device can capture streams.

@@ -1,6 +1,7 @@
 // Blocks of one heap that one thread has freed and is likely to ask for again. As a rule, an
-// allocation takes one and a free gives one back. Neither takes a lock, executes a locked
-// instruction, or looks at anything that another thread writes. The README lists its parts.
+// allocation takes one and a free gives one back. Neither takes a shared lock, or
+// executes a locked instruction. Each reads two words that other threads write, both seldom
+// (paths/fast_path.hpp). The README lists its parts.
 //
 // A cache holds a bounded number of bytes. A request that finds no memory takes all of them back
 // first (held_caches.hpp). So a cache stands in the way of nothing but a merge of free neighbours.

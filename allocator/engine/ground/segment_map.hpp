@@ -1,13 +1,15 @@
-// Leads from any device address to the segment that covers it, in three loads and without a lock.
-// It is a table of 2 MiB cells in three levels. The last level is small, so that a range of
-// addresses here and there costs little. The first level is for 48 bits of address, or 57 where a
-// device needs them. A cell names up to two segments. Segments are at least 2 MiB long but need not
-// be aligned, so one may end where another begins. A range of addresses may be one segment's for
-// good. Then a word of the first level says so for 2 GiB at once, or one of the second for 32 MiB.
-// With a million live blocks a cell would seldom be in the host's cache. Readers are lock-free and
-// read no segment record, which may be in use for another segment by then. Writers take the map's
-// own lock. Records are never freed before the map, so an answer that is outdated is still a
-// record. Its heap, under its lock, says whether it owns the address.
+// Leads from any device address to the segment that covers it, without a lock. It takes one load of
+// the table where a range has 2 GiB for good, two where it has 32 MiB, and three or four elsewhere.
+// Two more loads say where the table is. It is a table of 2 MiB cells in three levels. The last
+// level is small, so that a range of addresses here and there costs little. The first level is for
+// 48 bits of address, or 57 where a device needs them. A cell names up to two segments. Segments
+// are at least 2 MiB long but need not be aligned, so one may end where another begins. A range of
+// addresses may be one segment's for good. Then a word of the first level says so for 2 GiB at
+// once, or one of the second for 32 MiB. With a million live blocks a cell would seldom be in the
+// host's cache. Readers are lock-free and read no segment record, which may be in use for another
+// segment by then. Writers take the map's own lock. Records are never freed before the map, so an
+// answer that is outdated is still a record. Its heap, under its lock, says whether it owns the
+// address.
 #pragma once
 
 #include <array>

@@ -31,8 +31,8 @@ class LowWater {
   bool takePassed(std::uint64_t busy) {
     return std::exchange(passed_, false) && pages_moved_ && busy <= mark_;
   }
-  /// Pages have come to other places than where they were mapped first (pages/placing.cpp). That is
-  /// the work to do at low water.
+  /// Pages have come to the heap, or to other places in it, since the last low water: some may be
+  /// away from home (pages/placing.cpp). To send them home is the work to do at low water.
   void notePagesMoved() { pages_moved_ = true; }
   bool pagesMoved() const { return pages_moved_; }
   /// `busy` bytes are in use at a moment that matters, more than at the low before it. The next low

@@ -34,8 +34,8 @@ class CostController {
   static double leastScale() { return 0.25; }
 
  private:
-  /// Pages are twice as large for each 20 ms: a start that costs no more, as most do, does not
-  /// change them.
+  /// Pages are twice as large for each 20 ms. Sizes are rounded to powers of two, so less than
+  /// 10 ms leaves a page of 8 MiB as it is.
   static constexpr double kOctave = 20e6;
   static constexpr double kLeast = -kOctave, kMost = 3 * kOctave;
 

@@ -1,7 +1,8 @@
-// The backing `pages`. It has ranges of reserved addresses, one growing range for each kind of size
-// in a heap. Physical pages are mapped there where they are needed, and moved there from where they
-// lie free. The backing owns the lock, and the state, which that lock guards. See docs/pages.md
-// for why all this is safe, and mover.hpp for how a miss is served.
+// The backing `pages`. It has ranges of reserved addresses. A heap has ranges for each kind of
+// size, and the newest of them grows. When that is used up, a further one is opened. Physical pages
+// are mapped there where they are needed, and moved there from where they lie free. The backing
+// owns the lock, and the state, which that lock guards. See docs/pages.md for why all this is safe,
+// and mover.hpp for how a miss is served.
 #pragma once
 
 #include <vector>
@@ -33,9 +34,10 @@ class PageBacking {
   /// requested.
   bool areRefused();
 
-  /// Every page of the heap's that lies wholly free goes back to where it was mapped first, if it
-  /// is still mapped there. Or it is parked (placing.hpp). Makes no device call. If the host is
-  /// short of memory, pages that were not looked at stay where they are.
+  /// Each page of the heap's that lies wholly free goes home, if it is still mapped there. Home is
+  /// where a low water found it first; in a private pool it is where it was mapped first. Late
+  /// pages are parked (placing.hpp). Does nothing while another thread holds the lock. Makes no
+  /// device call. If the host is short of memory, pages that were not looked at stay.
   void sendHome(Heap& heap) noexcept;
 
   /// Gives pages that lie wholly free in the heaps back to the device until `bytes` are back.

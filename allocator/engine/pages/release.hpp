@@ -19,12 +19,15 @@ struct ReleaseRule {
 
 struct Released {
   std::uint64_t bytes = 0;
-  bool more_later = false;  ///< some lie free, but queued work may still use them
+  /// Some lie free that could not go: queued work may still use them, or the device did not unmap
+  /// them.
+  bool more_later = false;
 };
 
 /// Gives free pages of the heap back, the longest unused first.
 Released releaseFree(State& state, Heap& heap, const ReleaseRule& rule);
-/// The same, without asking the device how far streams are.
+/// The same, without asking the heap's own stream first. A page's stale mappings in other heaps may
+/// still ask for theirs.
 Released releaseComplete(State& state, Heap& heap, const ReleaseRule& rule);
 /// Gives spare pages back, until the device refuses one. Returns how many bytes are.
 std::uint64_t releaseSpares(State& state) noexcept;

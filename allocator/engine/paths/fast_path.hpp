@@ -1,8 +1,8 @@
 // The usual case: the calling thread has a block of that size in its cache, and has room for one
 // that it frees. It takes no lock and no locked instruction, and makes no device call. It allocates
-// nothing on the host, and looks at nothing that another thread writes. Everything else is in
-// slow_path.hpp. Read with: cache/thread_cache.hpp. A test keeps the number of instructions that it
-// takes.
+// nothing on the host. It reads two words that other threads write, both seldom: whether its biased
+// lock is revoked, and whether a router is set. Everything else is in slow_path.hpp. Read with:
+// cache/thread_cache.hpp. A test keeps the number of instructions that it takes.
 //
 // The functions are inline, for the doors that a program comes in by. These are the verbs of
 // CachingAllocator, the C API's calls of the same names, and the preload library's hooks. A door
