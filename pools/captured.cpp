@@ -23,7 +23,7 @@ void Captured::keepForGood() noexcept {
 }
 
 Captured::~Captured() {
-  engine_.unbind(footprint_);
+  engine_.letGo(footprint_);
   if (!driverMayBeCalled()) return;
   const MutexLock lock(users_.mutex);
   users_.drop(pool_, LetGoBy::kItself);

@@ -87,7 +87,7 @@ void CapturedMemory::end() noexcept {
 void CapturedMemory::unwind() noexcept {
   if (recording_) {
     Footprint footprint = stopRecording();
-    pools_.engine.unbind(footprint);
+    pools_.engine.letGo(footprint);
     pools_.engine.imports->retry();
   }
   try {

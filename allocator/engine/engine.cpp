@@ -67,23 +67,10 @@ Engine::~Engine() {
 
 // ---- Memory of either backing -------------------------------------------------------------------
 
-void Engine::bind(const Block& block, std::uint32_t capture, Footprint& footprint) {
-  isRange(segmentOf(block)) ? pages.bind(block, capture, footprint)
-                            : segments.bind(block, capture, footprint);
-}
-
-void Engine::unbind(Footprint& footprint) noexcept {
-  pages.unbind(footprint);
-  segments.unbind(footprint);
-}
-
-void Engine::hold(const Block& block, ExportHold& hold) {
-  isRange(segmentOf(block)) ? pages.hold(block, hold) : segments.hold(block, hold);
-}
-
-void Engine::letGo(ExportHold& hold) noexcept {
-  pages.letGo(hold);
-  segments.letGo(hold);
+void Engine::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind,
+                  std::uint32_t capture) {
+  isRange(segmentOf(block)) ? pages.hold(block, by, kind, capture)
+                            : segments.hold(block, by, kind, capture);
 }
 
 bool Engine::isHeld(const Block& block) const {

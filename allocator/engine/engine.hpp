@@ -41,15 +41,19 @@ struct Engine : Core {
   // ---- Memory of either backing. Nothing here may be called with a heap's lock held, unless it
   // says so.
 
-  /// The graph whose capture has that number reaches the block's addresses. Memory that it has not
-  /// reached before comes into the footprint. Pre: the block is allocated. Throws std::bad_alloc;
-  /// then what came into the footprint counts, and nothing else.
-  void bind(const Block& block, std::uint32_t capture, Footprint& footprint);
-  /// The graph is gone: its memory may move again, or go.
-  void unbind(Footprint& footprint) noexcept;
-  /// The block's memory is exported until letGo. Throws as bind does.
-  void hold(const Block& block, ExportHold& hold);
-  void letGo(ExportHold& hold) noexcept;
+  /// The holder keeps the block's memory until letGo. For a footprint, `capture` is the number of
+  /// the graph's capture; what that has held before does not count again. Pre: the block is
+  /// allocated. Throws std::bad_alloc; then what came into the hold counts, and nothing else.
+  void hold(const Block& block, Footprint& footprint, std::uint32_t capture) {
+    hold(block, footprint, Footprint::kKind, capture);
+  }
+  void hold(const Block& block, ExportHold& by) { hold(block, by, ExportHold::kKind, 0); }
+  /// The graph, or the export, is gone: its memory may move again, or go.
+  template <class Hold>
+  void letGo(Hold& by) noexcept {
+    pages.letGo(by, Hold::kKind);
+    segments.letGo(by, Hold::kKind);
+  }
   /// Whether a graph, or an export, holds any of the block's memory. Pre: holdStill() and the
   /// heap's lock are held.
   bool isHeld(const Block& block) const;
@@ -87,6 +91,7 @@ struct Engine : Core {
   const std::shared_ptr<Imports> imports;  ///< what users of imported memory hold too
 
  private:
+  void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);
   void emptyCaches() noexcept;
 };
 

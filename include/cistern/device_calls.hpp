@@ -1,6 +1,6 @@
 // The calls of the device contract, each once. The kinds of calls, their names, the functions that
-// count and forward a call, and the declarations in a backend are made from this list. device.hpp
-// says what each call promises.
+// count and forward a call, and the declarations in a backend are made from this list. Each
+// promise of a call stands in device.hpp.
 #pragma once
 
 #include <array>

@@ -89,7 +89,7 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
     CHECK(rig.log == expected);
     Footprint footprint = recording->end();
     rig.sim.destroyGraph(rig.sim.endCapture(captured).orThrow()).orThrow();
-    engine.unbind(footprint);
+    engine.letGo(footprint);
     cistern::audit(engine);
   }
 }

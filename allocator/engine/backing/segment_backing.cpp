@@ -32,46 +32,31 @@ std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
 
 // ---- What is held -------------------------------------------------------------------------------
 
-void SegmentBacking::bind(const Block& block, std::uint32_t capture, Footprint& footprint) {
+void SegmentBacking::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind,
+                          std::uint32_t capture) {
   HeapSegment& segment = segmentOf(block);
   const MutexLock lock(mutex_);
   Held& held = held_[&segment];
-  if (held.capture == capture) return;
-  footprint.segments.push_back(&segment);
-  held.capture = capture;
-  ++held.graphs;
+  if (capture != 0 && held.capture == capture) return;
+  by.segments.push_back(&segment);
+  if (capture != 0) held.capture = capture;
+  ++(held.holds.*kind);
 }
 
-void SegmentBacking::hold(const Block& block, ExportHold& hold) {
-  HeapSegment& segment = segmentOf(block);
+void SegmentBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
   const MutexLock lock(mutex_);
-  Held& held = held_[&segment];
-  hold.segments.push_back(&segment);
-  ++held.exports;
-}
-
-void SegmentBacking::dropOne(const HeapSegment* segment, std::uint32_t Held::*count) noexcept {
-  const auto it = held_.find(segment);
-  --(it->second.*count);
-  if (it->second.graphs + it->second.exports == 0) held_.erase(it);
-}
-
-void SegmentBacking::unbind(Footprint& footprint) noexcept {
-  const MutexLock lock(mutex_);
-  for (const HeapSegment* segment : footprint.segments) dropOne(segment, &Held::graphs);
-  footprint.segments.clear();
-}
-
-void SegmentBacking::letGo(ExportHold& hold) noexcept {
-  const MutexLock lock(mutex_);
-  for (const HeapSegment* segment : hold.segments) dropOne(segment, &Held::exports);
-  hold.segments.clear();
+  for (const HeapSegment* segment : by.segments) {
+    const auto it = held_.find(segment);
+    --(it->second.holds.*kind);
+    if (!it->second.holds.any()) held_.erase(it);
+  }
+  by.segments.clear();
 }
 
 bool SegmentBacking::isHeld(const Block& block) const {
   const MutexLock lock(mutex_);
   const auto it = held_.find(&segmentOf(block));
-  return it != held_.end() && it->second.graphs + it->second.exports > 0;
+  return it != held_.end() && it->second.holds.any();
 }
 
 // ---- From the device ----------------------------------------------------------------------------

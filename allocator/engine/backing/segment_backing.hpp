@@ -35,11 +35,9 @@ class SegmentBacking {
   /// Gives back what was unused for at least the mean time, until no more than `bytes` are
   /// reserved.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
-  // Engine has the contracts of these five. A segment that is held stays.
-  void bind(const Block& block, std::uint32_t capture, Footprint& footprint);
-  void unbind(Footprint& footprint) noexcept;
-  void hold(const Block& block, ExportHold& hold);
-  void letGo(ExportHold& hold) noexcept;
+  // Engine has the contracts of these three. A segment that is held stays. `capture`: 0 for none.
+  void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);
+  void letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept;
   bool isHeld(const Block& block) const;
   /// The device's last answer about a segment.
   LastAnswer& answers() { return answers_; }
@@ -53,14 +51,11 @@ class SegmentBacking {
   std::size_t hostBytes() const { return records_.size() * sizeof(HeapSegment); }
 
  private:
-  /// All are 0 only where the host was short of memory for the first.
+  /// It has no holds only where the host was short of memory for the first.
   struct Held {
-    std::uint32_t graphs = 0;   ///< footprints that it is part of
-    std::uint32_t capture = 0;  ///< of the last of these
-    std::uint32_t exports = 0;
+    HoldCounts holds;
+    std::uint32_t capture = 0;  ///< of the last footprint that it became part of
   };
-  void dropOne(const HeapSegment* segment, std::uint32_t Held::*count) noexcept
-      CISTERN_REQUIRES(mutex_);
   Address takePlace(std::uint64_t bytes);
   void freePlace(const HeapSegment& segment) noexcept;
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);

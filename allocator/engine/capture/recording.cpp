@@ -114,7 +114,7 @@ bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
 void Recording::bind(const Block& block) {
   const MutexLock lock(mutex_);
   if (over_) return;  // the graph is made without it
-  engine_.bind(block, number_, footprint_);
+  engine_.hold(block, footprint_, number_);
 }
 
 void Recording::learn(Heap& heap) {

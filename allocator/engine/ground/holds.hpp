@@ -14,18 +14,30 @@ namespace pages {
 struct Mapping;
 }
 
-/// A graph's hold on addresses: its replays reach memory through them. Each segment, or mapping of
-/// a page, is in it once. A page that a footprint reaches may lie elsewhere in its pool meanwhile.
-struct Footprint {
+/// How many graphs' footprints, and how many exports, hold a piece of memory.
+struct HoldCounts {
+  std::uint32_t graphs = 0, exports = 0;
+  using Kind = std::uint32_t HoldCounts::*;
+  bool any() const { return graphs + exports != 0; }
+  bool operator==(const HoldCounts&) const = default;
+};
+
+/// Memory that one holder keeps. Each segment, or mapping of a page, is in it once.
+struct HeldMemory {
   std::vector<pages::Mapping*> mappings;
   std::vector<HeapSegment*> segments;
+};
+
+/// A graph's hold on addresses: its replays reach memory through them. A page that a footprint
+/// reaches may lie elsewhere in its pool meanwhile.
+struct Footprint : HeldMemory {
+  static constexpr HoldCounts::Kind kKind = &HoldCounts::graphs;
   std::vector<std::shared_ptr<void>> graphs;  ///< that became part of it: what they hold
 };
 
 /// An export's hold on the memory of one block: other processes, or devices, have it mapped.
-struct ExportHold {
-  std::vector<pages::Mapping*> mappings;
-  std::vector<HeapSegment*> segments;
+struct ExportHold : HeldMemory {
+  static constexpr HoldCounts::Kind kKind = &HoldCounts::exports;
 };
 
 /// The number of a capture, or of a part of one. Its blocks are marked with it, and its footprint

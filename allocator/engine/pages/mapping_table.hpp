@@ -85,28 +85,16 @@ class MappingTable {
     std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
   }
 
-  /// One graph more, or less, reaches the page through it. Pre: of bind: current.
-  void bind(Mapping& mapping) noexcept {
+  /// One hold of that kind more, or less, keeps it. Pre: of hold: current.
+  void hold(Mapping& mapping, HoldCounts::Kind kind) noexcept {
     CISTERN_CHECK(mapping.isCurrent());
-    ++mapping.graphs;
-    ++mapping.page->graphs;
+    ++(mapping.holds.*kind);
+    ++(mapping.page->holds.*kind);
   }
-  void unbind(Mapping& mapping) noexcept {
-    CISTERN_CHECK(mapping.graphs > 0);
-    --mapping.page->graphs;
-    --mapping.graphs;
-    noteStale(mapping);
-  }
-  /// One export more, or less, holds it. Pre: of hold: current.
-  void hold(Mapping& mapping) noexcept {
-    CISTERN_CHECK(mapping.isCurrent());
-    ++mapping.exports;
-    ++mapping.page->exports;
-  }
-  void letGo(Mapping& mapping) noexcept {
-    CISTERN_CHECK(mapping.exports > 0);
-    --mapping.page->exports;
-    --mapping.exports;
+  void letGo(Mapping& mapping, HoldCounts::Kind kind) noexcept {
+    CISTERN_CHECK(mapping.holds.*kind > 0);
+    --(mapping.page->holds.*kind);
+    --(mapping.holds.*kind);
     noteStale(mapping);
   }
 
@@ -134,7 +122,7 @@ class MappingTable {
     bool placed_found = false;
     for (const PhysicalPage& page : pages_) {
       bool current_found = page.current == nullptr;
-      std::uint32_t graphs = 0, exports = 0;
+      HoldCounts holds;
       for (const Mapping* mapping : page.mappings) {
         CISTERN_CHECK(mapping->page == &page && mapping->units() == page.units);
         CISTERN_CHECK(mapping->end_unit <= mapping->range->units());
@@ -145,14 +133,14 @@ class MappingTable {
         covered += mapping->units();
         ++mappings;
         removable += mapping->removable() ? 1 : 0;
-        graphs += mapping->graphs;
-        exports += mapping->exports;
-        if (mapping->graphs == 0 && mapping->exports == 0) continue;
+        holds.graphs += mapping->holds.graphs;
+        holds.exports += mapping->holds.exports;
+        if (!mapping->holds.any()) continue;
         // Somebody reaches the page here: it is mapped, and in use in this pool or nowhere.
         CISTERN_CHECK(mapping->accessible && page.current != nullptr);
         CISTERN_CHECK(&page.current->range->home->pool() == &mapping->range->home->pool());
       }
-      CISTERN_CHECK(current_found && graphs == page.graphs && exports == page.exports);
+      CISTERN_CHECK(current_found && holds == page.holds);
       placed_found |= page.current != nullptr;
       CISTERN_CHECK(placed_found == (page.current != nullptr));
     }

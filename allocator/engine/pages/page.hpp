@@ -21,8 +21,8 @@
 //   - A page has at most one current mapping, and any number of stale ones.
 //   - Mappings of a range do not overlap. range.slots[u] is the mapping over unit u; null: none.
 //   - Between operations: memory of the layout == what the current mappings of its ranges cover.
-//   - page.graphs and page.exports == the sums of its mappings'. If it has any, it has a current
-//     mapping, in the pool of those.
+//   - page.holds == the sums of its mappings'. If it has any, it has a current mapping, in the pool
+//     of those.
 //   - mapping.at_rest  =>  it is its page's home, and the page is not late.
 #pragma once
 
@@ -31,6 +31,7 @@
 #include <memory>
 #include <vector>
 
+#include "allocator/engine/ground/holds.hpp"
 #include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {
@@ -51,8 +52,7 @@ struct PhysicalPage {
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings{};  ///< the current one among them
   std::uint32_t units = 0;           ///< size
-  std::uint32_t graphs = 0;          ///< of its mappings
-  std::uint32_t exports = 0;         ///< of its mappings
+  HoldCounts holds;                  ///< the sums of its mappings'
   SizeKind counted_as = SizeKind::kSmall;
   /// A low water of a heap of the default pool has found it free, and its home is there from then
   /// on. Pages in private pools never settle.
@@ -80,7 +80,7 @@ struct PhysicalPage {
   std::uint64_t bytes() const { return units * kUnit; }
   /// Whether the page may go to another pool, or to the device. This is the one place that says so.
   /// It may not if a graph goes on reaching it, or another process: they do not ask this allocator.
-  bool mayLeave() const { return graphs == 0 && exports == 0; }
+  bool mayLeave() const { return !holds.any(); }
 };
 
 /// A growing range of addresses that one heap places blocks of one kind in.
@@ -112,9 +112,8 @@ struct Mapping {
   /// In epochs of range->home. Stale: when the page moved on. Current: as of the scan that found it
   /// free.
   std::uint64_t last_use = 0;
-  std::uint32_t graphs = 0;   ///< footprints that it is part of: they reach the page through it
-  std::uint32_t capture = 0;  ///< of the last of these
-  std::uint32_t exports = 0;  ///< export holds that it is part of
+  HoldCounts holds;           ///< footprints, and exports, that it is part of
+  std::uint32_t capture = 0;  ///< of the last of these footprints
   bool accessible = false;    ///< the device may read and write through it
   bool at_rest = false;       ///< a low water leaves it as it is
   std::list<Mapping>::iterator self;
@@ -127,7 +126,7 @@ struct Mapping {
   bool isCurrent() const { return page->current == this; }
   bool isHome() const { return &page->home() == this; }
   /// Whether it may go once its last use is complete.
-  bool removable() const { return !isCurrent() && graphs == 0 && exports == 0; }
+  bool removable() const { return !isCurrent() && !holds.any(); }
 };
 
 /// The range that a block of a heap backed by pages lies in.

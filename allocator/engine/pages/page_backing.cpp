@@ -66,38 +66,23 @@ void PageBacking::sendHome(Heap& heap) noexcept try {
 } catch (const std::bad_alloc&) {
 }
 
-void PageBacking::bind(const Block& block, std::uint32_t capture, Footprint& footprint) {
+void PageBacking::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind,
+                       std::uint32_t capture) {
   const MutexLock lock(mutex_);
   forEachMapping(rangeOf(block), block.address(), block.end(), [&](Mapping& mapping) {
     mutex_.assertHeld();
-    if (mapping.graphs > 0 && mapping.capture == capture) return;
-    footprint.mappings.push_back(&mapping);
-    mapping.capture = capture;
-    state_.table.bind(mapping);
+    if (capture != 0 && mapping.holds.graphs > 0 && mapping.capture == capture) return;
+    by.mappings.push_back(&mapping);
+    if (capture != 0) mapping.capture = capture;
+    state_.table.hold(mapping, kind);
   });
 }
 
-void PageBacking::hold(const Block& block, ExportHold& hold) {
+void PageBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
+  if (by.mappings.empty()) return;
   const MutexLock lock(mutex_);
-  forEachMapping(rangeOf(block), block.address(), block.end(), [&](Mapping& mapping) {
-    mutex_.assertHeld();
-    hold.mappings.push_back(&mapping);
-    state_.table.hold(mapping);
-  });
-}
-
-void PageBacking::unbind(Footprint& footprint) noexcept {
-  if (footprint.mappings.empty()) return;
-  const MutexLock lock(mutex_);
-  for (Mapping* mapping : footprint.mappings) state_.table.unbind(*mapping);
-  footprint.mappings.clear();
-}
-
-void PageBacking::letGo(ExportHold& hold) noexcept {
-  if (hold.mappings.empty()) return;
-  const MutexLock lock(mutex_);
-  for (Mapping* mapping : hold.mappings) state_.table.letGo(*mapping);
-  hold.mappings.clear();
+  for (Mapping* mapping : by.mappings) state_.table.letGo(*mapping, kind);
+  by.mappings.clear();
 }
 
 bool PageBacking::isHeld(const Block& block) const {

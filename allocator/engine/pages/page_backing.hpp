@@ -48,11 +48,10 @@ class PageBacking {
   void emptyCache(const std::vector<Heap*>& heaps);
   /// As SegmentBacking's.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
-  // Engine has the contracts of these five. A page that is held stays in its pool.
-  void bind(const Block& block, std::uint32_t capture, Footprint& footprint);
-  void unbind(Footprint& footprint) noexcept;
-  void hold(const Block& block, ExportHold& hold);
-  void letGo(ExportHold& hold) noexcept;
+  // Engine has the contracts of these three. A page that is held stays in its pool. `capture`: 0
+  // for none.
+  void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);
+  void letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept;
   /// A graph may reach the page at another address, too.
   bool isHeld(const Block& block) const;
   /// The device's last answer about pages and addresses.

@@ -89,15 +89,16 @@ TEST_CASE("a segment stays until the last of its footprints is gone, and is in e
   Block& other = rig.grown(20 * kMiB);
   REQUIRE(&segmentOf(beside) == &segmentOf(block));
   Footprint first, second;
-  for (const Block* one : {&block, &beside, &other}) rig.segments.bind(*one, 1, first);
-  rig.segments.bind(beside, 2, second);
+  for (const Block* one : {&block, &beside, &other})
+    rig.segments.hold(*one, first, Footprint::kKind, 1);
+  rig.segments.hold(beside, second, Footprint::kKind, 2);
   CHECK(first.segments == std::vector<HeapSegment*>{&segmentOf(block), &segmentOf(other)});
   for (Block* one : {&block, &beside, &other}) Parts::release(*one);
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
-  rig.segments.unbind(first);
+  rig.segments.letGo(first, Footprint::kKind);
   CHECK(first.segments.empty());
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
-  rig.segments.unbind(second);
+  rig.segments.letGo(second, Footprint::kKind);
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
 }
 
@@ -107,16 +108,16 @@ TEST_CASE("a segment that a graph and an export hold stays until both have let g
   Block& block = rig.grown(20 * kMiB);
   Footprint footprint;
   ExportHold first, second;
-  rig.segments.bind(block, 1, footprint);
-  rig.segments.hold(block, first);
-  rig.segments.hold(block, second);
+  rig.segments.hold(block, footprint, Footprint::kKind, 1);
+  rig.segments.hold(block, first, ExportHold::kKind, 0);
+  rig.segments.hold(block, second, ExportHold::kKind, 0);
   Parts::release(block);
-  rig.segments.unbind(footprint);
-  rig.segments.letGo(first);
+  rig.segments.letGo(footprint, Footprint::kKind);
+  rig.segments.letGo(first, ExportHold::kKind);
   CHECK(first.segments.empty());
   CHECK(rig.segments.isHeld(block));
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
-  rig.segments.letGo(second);
+  rig.segments.letGo(second, ExportHold::kKind);
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 20 * kMiB);
 }
 
@@ -128,24 +129,24 @@ TEST_CASE("a segment that there is no host memory to bind is not held, and other
     SegmentsRig rig;
     Block &block = rig.grown(20 * kMiB), &held = rig.grown(20 * kMiB);
     Footprint footprint, others;
-    rig.segments.bind(held, 1, others);
+    rig.segments.hold(held, others, Footprint::kKind, 1);
     try {
       int left = allowed;
       const AtHostAllocations few([&] {
         if (left-- == 0) throw std::bad_alloc();
       });
-      rig.segments.bind(block, 2, footprint);
-      rig.segments.bind(held, 2, footprint);
+      rig.segments.hold(block, footprint, Footprint::kKind, 2);
+      rig.segments.hold(held, footprint, Footprint::kKind, 2);
     } catch (const std::bad_alloc&) {
     }
     for (const Block* one : {&block, &held}) {
       const bool own = std::ranges::count(footprint.segments, &segmentOf(*one)) == 1;
       CHECK(rig.segments.isHeld(*one) == (own || one == &held));
     }
-    rig.segments.unbind(footprint);
+    rig.segments.letGo(footprint, Footprint::kKind);
     CHECK_FALSE(rig.segments.isHeld(block));
     CHECK(rig.segments.isHeld(held));
-    rig.segments.unbind(others);
+    rig.segments.letGo(others, Footprint::kKind);
     for (Block* one : {&block, &held}) Parts::release(*one);
   }
 }

@@ -55,10 +55,10 @@ TEST_CASE("a page that a graph reaches may move in its pool, and not beyond", "[
   ScanRig rig;
   pages::PageRange& range = rig.range(4);
   Mapping& pinned = rig.page(range, 0);
-  rig.table.bind(pinned);
+  rig.table.hold(pinned, Footprint::kKind);
   CHECK(rig.found() == Units{0});
   CHECK_FALSE(pinned.page->mayLeave());
-  rig.table.unbind(pinned);
+  rig.table.letGo(pinned, Footprint::kKind);
   CHECK(rig.found() == Units{0});
   CHECK(pinned.page->mayLeave());
 }

@@ -56,8 +56,8 @@ TEST_CASE("what a graph has pinned is not stale, and is the youngest when it is 
   PhysicalPage& page = *pinned.page;
   Mapping& other = ledger.table.addMapping(page, ledger.second, 0);
   other.accessible = 1;
-  ledger.table.bind(pinned);
-  ledger.table.bind(pinned);
+  ledger.table.hold(pinned, Footprint::kKind);
+  ledger.table.hold(pinned, Footprint::kKind);
   CHECK_FALSE(page.mayLeave());
   ledger.table.makeStale(pinned);
   ledger.table.makeCurrent(other);
@@ -65,9 +65,9 @@ TEST_CASE("what a graph has pinned is not stale, and is the youngest when it is 
   ledger.table.audit();
   ledger.table.makeStale(other);
   ledger.table.makeCurrent(other);
-  ledger.table.unbind(pinned);
-  CHECK((ledger.stale().empty() && page.graphs == 1));
-  ledger.table.unbind(pinned);
+  ledger.table.letGo(pinned, Footprint::kKind);
+  CHECK((ledger.stale().empty() && page.holds.graphs == 1));
+  ledger.table.letGo(pinned, Footprint::kKind);
   CHECK(ledger.stale() == StaleOnes{&pinned});
   CHECK(page.mayLeave());
 }

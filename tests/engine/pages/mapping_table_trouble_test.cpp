@@ -37,13 +37,13 @@ TEST_CASE("among random steps the ledger always says what holds", "[engine][part
         if (some && !page.current) ledger.table.makeCurrent(*some);
         break;
       case 3:
-        if (page.current && page.graphs == 0) ledger.table.makeStale(*page.current);
+        if (page.current && page.holds.graphs == 0) ledger.table.makeStale(*page.current);
         break;
       case 4:
-        if (some && some->graphs > 0)
-          ledger.table.unbind(*some);
+        if (some && some->holds.graphs > 0)
+          ledger.table.letGo(*some, Footprint::kKind);
         else if (page.current)
-          ledger.table.bind(*page.current);
+          ledger.table.hold(*page.current, Footprint::kKind);
         break;
       default:
         if (some && some->removable()) ledger.table.removeMapping(*some);
