@@ -3,7 +3,7 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <vector>
 
 #include "allocator/engine/heap/heap.hpp"
@@ -30,8 +30,9 @@ class NotesTable {
  public:
   /// Throws std::bad_alloc if nothing was noted of the heap so far.
   HeapNotes& of(const Heap& heap) {
-    while (all_.size() <= heap.number()) all_.emplace_back();
-    HeapNotes& notes = all_[heap.number()];
+    const std::size_t number = heap.number();
+    while (all_.size() <= number) [[unlikely]] all_.push_back(std::make_unique<HeapNotes>());
+    HeapNotes& notes = *all_[number];
     if (notes.incarnation != heap.incarnation()) {
       notes.incarnation = heap.incarnation();
       notes.most_backed = {};
@@ -39,11 +40,11 @@ class NotesTable {
     return notes;
   }
   /// Pre: something was noted of it.
-  const HeapNotes& of(const Heap& heap) const { return all_[heap.number()]; }
-  std::size_t hostBytes() const { return all_.size() * sizeof(HeapNotes); }
+  const HeapNotes& of(const Heap& heap) const { return *all_[heap.number()]; }
+  std::size_t hostBytes() const { return all_.size() * (sizeof(HeapNotes) + sizeof(void*)); }
 
  private:
-  std::deque<HeapNotes> all_;
+  std::vector<std::unique_ptr<HeapNotes>> all_;
 };
 
 }  // namespace cistern::pages
