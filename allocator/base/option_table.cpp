@@ -99,15 +99,16 @@ constexpr OptionRow kTable[] = {
                        {"False", CrossStreamReuse::kOff},
                        {"0", CrossStreamReuse::kOff}}}},
      "Whether free memory of one stream serves requests on others. `true`: once the work that used "
-     "it is complete; and before the program is out of memory, after it. `wait`: before the "
-     "allocator asks the device for more, it makes the stream that asks wait for that work, on the "
-     "device. Streams that wait for each other run less at once, and need less. If the program "
-     "uses more than 64 streams, it does so only before it is out of memory. `false`: never."},
+     "it is complete. Before the program is out of memory, the asking stream is made to wait for "
+     "that work, on the device. `wait`: before the allocator asks the device for more, it makes "
+     "the asking stream wait for that work, on the device. Streams that wait for each other run "
+     "less at once, and need less. If the program uses more than 64 streams, they are made to wait "
+     "only before the program is out of memory. `false`: never."},
 
     {"prefer_old_segments", "", SwitchRule{&Options::prefer_old_segments},
-     "Which segment serves a request that free blocks of the same size in several would: the "
-     "oldest, or the youngest. PyTorch takes the one at the lowest address, which is as a rule the "
-     "youngest: drivers hand addresses out downwards."},
+     "If equal free blocks lie in several segments: whether the oldest segment serves, or the "
+     "youngest. PyTorch takes the one at the lowest address, which is as a rule the youngest: "
+     "drivers hand addresses out downwards."},
 
     {"free_log", "", CountRule{&Options::free_log, 0, 65536},
      "How many of its latest frees each heap remembers, so that the report of a double free can "
@@ -116,18 +117,18 @@ constexpr OptionRow kTable[] = {
     {"poll_interval", "", CountRule{&Options::poll_interval, 1, 1024},
      "How many allocations that hit the cache pass between two looks at frees that wait for "
      "another stream. If many looks in turn find nothing, up to 64 times as many pass. A miss "
-     "always looks. Each look is at a bounded number of them, in turn. A request that would else "
-     "be refused looks at all."},
+     "always looks. Each look is at a bounded number of these frees, in turn. A request that would "
+     "otherwise be refused looks at all of them."},
 
     {"thread_cache", "",
      BytesRule{&Options::thread_cache, 64 * kKiB, kGiB, 1, Special<std::uint64_t>{"off", 0}},
      "How much a thread may keep, for each stream, of what it has freed, to have it back without a "
      "lock. Blocks up to 64 KiB may fill it. Larger ones up to 1 MiB are kept while all together "
      "take at most three quarters of it. It also keeps one larger block, of up to four times this "
-     "and at most 32 MiB, while no other thread uses the stream; none if that could be more than "
-     "1/64 of the device. All threads together keep at most 1/64 of the device of blocks up to 1 "
-     "MiB. Kept memory counts as free. It goes back before the device is asked for more, and when "
-     "the cache is emptied. Off if other options round sizes."},
+     "and at most 32 MiB, while no other thread uses the stream. It keeps no such block if that "
+     "block could exceed 1/64 of the device. All threads together keep at most 1/64 of the device "
+     "of blocks up to 1 MiB. Kept memory counts as free. It goes back before the device is asked "
+     "for more, and when the cache is emptied. Off if other options round sizes."},
 };
 
 // PyTorch's spellings in MiB are whole numbers; as a size the table's own rule can judge them.

@@ -24,7 +24,7 @@ class Imports;
 
 /// Each member says itself whether it is thread-safe, and how.
 struct Engine : Core {
-  /// What becomes of a block that has waited for other streams and is ready: putBack, in
+  /// The function for a block that has waited for other streams and is ready: putBack, in
   /// cross_stream/deferral.hpp.
   using PutBack = std::function<void(Engine&, const PendingFrees::Pending&)>;
   /// As Core's.
@@ -69,15 +69,14 @@ struct Engine : Core {
     return default_pool.onPages() ? pages.answers().error() : segments.answers().error();
   }
 
-  /// The threads that have memory in hand: those that do now in the low bits, above them how often
-  /// one has. InHand counts.
+  /// Low bits: open InHand scopes. High bits: scopes ever opened.
   std::atomic<std::uint64_t> in_hand{0};
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
   std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< reported to the program
 
-  /// Serialises what gives memory back. Two threads do not undo each other, and a thread that
-  /// finds nothing knows of what another was giving back.
+  /// Serialises threads that give memory back. Two threads do not undo each other, and a thread
+  /// that finds nothing knows of what another was giving back.
   Mutex pressure_mutex{LockRank::kPressure};
   /// Serialises threads that wait for queued work, so that none gives up while another has it.
   Mutex waiting_mutex{LockRank::kWaiting};

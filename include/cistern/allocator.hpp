@@ -64,8 +64,8 @@ class CISTERN_API CachingAllocator {
   /// - Error in a child of fork;
   /// - any exception of a reclaim callback or of a pool's source.
   void* allocate(std::size_t bytes, Stream stream);
-  /// The same on the calling thread's current stream of this device (current.hpp). That is the
-  /// default stream, unless a StreamGuard sets another.
+  /// Allocates `bytes` as above for the calling thread's current stream of this device
+  /// (current.hpp). That is the default stream, unless a StreamGuard sets another.
   void* allocate(std::size_t bytes);
   /// Takes a block back. Null is a no-op. The block is reusable on its own stream at once, in
   /// stream order. Other streams may reuse it when the work queued on its own stream by now is
@@ -77,23 +77,30 @@ class CISTERN_API CachingAllocator {
   /// InvalidArgument for a stream that is not alive, DeviceFailure as allocate does.
   void recordStream(void* pointer, Stream stream);
   /// Declares that `stream` may use memory, although no block is allocated or recorded on it. From
-  /// now on, a block that another stream has freed goes to a third stream under one more condition.
-  /// The work queued on this stream by the free must be complete, too. The verbs allocate and
-  /// recordStream do the same for the stream that they name. No-op for a known stream. Throws
-  /// InvalidArgument for a stream that is not alive, DeviceFailure, std::bad_alloc; then nothing
-  /// has changed.
+  /// now on: before memory freed on stream A serves stream B, the work queued on `stream` by that
+  /// free must be complete, too. The verbs allocate and recordStream declare it for the stream that
+  /// they name. No-op for a known stream. Throws InvalidArgument for a stream that is not alive,
+  /// DeviceFailure, std::bad_alloc; then nothing has changed.
   void registerStream(Stream stream);
-  /// Call this before the program destroys the stream, once all its work is queued. Call it for
-  /// every stream that memory was allocated, recorded or used on, or a graph replayed on. The
-  /// allocator makes no further call on the stream, and waits for nothing here. Blocks that it has
-  /// used may be freed later too. Its memory serves others when the work queued on it by now is
-  /// complete. A later verb that names the handle means a live stream: the same one, if not
-  /// destroyed, or a new one with that handle. Work queued on it after that verb runs after all
-  /// that was queued up to here. No-op for a stream that no verb has named. Pre: the stream is
-  /// alive. Pre: no other thread queues work, allocates or records on it meanwhile. Pre: if another
-  /// stream has used its memory without recordStream, this stream already waits for that use.
-  /// Throws InvalidArgument for the default stream, and for a stream being captured that a verb has
-  /// named; DeviceFailure; std::bad_alloc. Nothing has changed then.
+  /// Tells the allocator that the program is about to destroy the stream. Call it once all the
+  /// stream's work is queued. Call it for every stream that memory was allocated, recorded or used
+  /// on, or a graph replayed on. The allocator makes no further call on the stream, and waits for
+  /// nothing here. Blocks of this stream may still be freed afterwards. Its memory serves others
+  /// when the work queued on it by now is complete. No-op for a stream that no verb has named.
+  ///
+  /// A later verb that names the handle means a live stream: this one, if not destroyed, or a new
+  /// one with that handle. Work queued on it after that verb runs after all that was queued up to
+  /// here.
+  ///
+  /// Pre:
+  /// - the stream is alive;
+  /// - no other thread queues work, allocates or records on it meanwhile;
+  /// - if another stream has used its memory without recordStream, this stream already waits for
+  ///   that use.
+  /// Throws, and nothing has changed then:
+  /// - InvalidArgument for the default stream, and for a stream being captured that a verb has
+  ///   named;
+  /// - DeviceFailure; std::bad_alloc.
   void forgetStream(Stream stream);
 
   /// Returns wholly free segments, or pages, to the device. Pages that queued work may still use
@@ -108,25 +115,33 @@ class CISTERN_API CachingAllocator {
 
   // ---- Other processes, other devices ----------------------------------------------------------
 
-  /// The memory of a block for another process. Pass that process the descriptors (SCM_RIGHTS of a
-  /// unix socket, or pidfd_getfd). To another machine pass the pages' fabric handles, as bytes. The
-  /// process opens them with openImport. The block stays in place while it is allocated. Its memory
-  /// is not given back to the device before the export is dropped, whatever is freed. The two
+  /// Exports the memory of a block, for another process to open with openImport. Pass that process
+  /// the descriptors (SCM_RIGHTS of a unix socket, or pidfd_getfd). To another machine pass the
+  /// pages' fabric handles, as bytes. The block stays in place while it is allocated. Its memory is
+  /// not given back to the device before the export is dropped, whatever is freed. The two
   /// processes order their work themselves. A block in one malloc of the device's, not in pages,
-  /// has no page in its export: pass `base` by the vendor's call (cudaIpcGetMemHandle). Pre: the
-  /// block stays allocated during the call, and the export is dropped before the allocator ends.
-  /// Throws InvalidArgument for any pointer that is not an allocated block's, DeviceFailure where
-  /// pages cannot be exported, std::bad_alloc.
+  /// has no page in its export: pass `base` by the vendor's call (cudaIpcGetMemHandle).
+  /// Pre:
+  /// - the block stays allocated during the call;
+  /// - the export is dropped before the allocator ends.
+  /// Throws:
+  /// - InvalidArgument for any pointer that is not an allocated block's;
+  /// - DeviceFailure where pages cannot be exported; std::bad_alloc.
   std::shared_ptr<const BlockExport> exportBlock(void* pointer);
   /// Maps the pages that another process exported, one after another at new addresses: a block lies
   /// at its offset from the pointer. A page is opened by its descriptor, or by its fabric handle if
-  /// it has none (-1). The pages stay mapped while the pointer has a user, also if the other
-  /// process frees the block or ends. The end of the last user waits for the device. It cannot wait
-  /// during a capture. The pages then go when the capture ends (Graph, GraphMemory), or with the
-  /// next openImport or emptyCache, which wait instead. If the allocator is gone by then, they stay
-  /// mapped. The caller keeps the descriptors. Throws InvalidArgument for an empty list, and for an
-  /// invalid size; DeviceFailure; std::bad_alloc. Pre: `bytes` is each page's, and the device
-  /// outlives the pointer.
+  /// it has none (-1). The caller keeps the descriptors. The pages stay mapped while the pointer
+  /// has a user, also if the other process frees the block or ends.
+  ///
+  /// The end of the last user waits for the device. It cannot wait during a capture. The pages then
+  /// go when the capture ends (Graph, GraphMemory), or with the next openImport or emptyCache,
+  /// which wait instead. If the allocator is gone by then, they stay mapped.
+  /// Pre:
+  /// - `bytes` is each page's;
+  /// - the device outlives the pointer.
+  /// Throws:
+  /// - InvalidArgument for an empty list, and for an invalid size;
+  /// - DeviceFailure; std::bad_alloc.
   std::shared_ptr<void> openImport(const std::vector<SharedPage>& pages);
   /// Lets the device with that ordinal read and write all memory of this one from now on, present
   /// and future. A repetition, or this device itself, is a no-op. Throws DeviceFailure where the
@@ -142,17 +157,21 @@ class CISTERN_API CachingAllocator {
   /// not throw: that ends the process, as the caller may be a destructor of a graph or a MemPool.
   HookId attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer);
 
-  /// Called when a request has failed in all of the allocator's own ways, before it is refused. The
-  /// callback frees memory that the program can do without, and returns whether it has freed any.
-  /// If any callback has, the request is retried. If the retry fails too, all callbacks are called
-  /// again, as long as one reports a free and anything has changed since the last call. A request
-  /// of the callback itself does not call it again. Its exception leaves the verb, which has
-  /// changed nothing, apart from cached memory given back.
+  /// Registers a callback that frees memory which the program can do without, and returns whether
+  /// it has freed any. It is called when a request has failed in all of the allocator's own ways,
+  /// before it is refused. If any callback has freed memory, the request is retried. If the retry
+  /// fails too, all callbacks are called again, as long as one reports a free and anything has
+  /// changed since the last call. A request of the callback itself does not call it again. An
+  /// exception of the callback leaves the verb that made the request; that verb has changed
+  /// nothing, apart from cached memory given back.
+  /// Throws:
+  /// - InvalidArgument for an empty callback; std::bad_alloc.
   HookId registerReclaimCallback(std::function<bool(const MemoryShortage&)> callback);
-  /// The same for a callback that does not need to know how much is missing.
+  /// Registers a callback that does not need to know how much is missing.
   HookId registerReclaimCallback(std::function<bool()> callback);
-  /// Called once for each OutOfMemory, before it is thrown; not for one that an observer meets
-  /// itself. An exception of the observer is thrown instead, and later observers are not called.
+  /// Called once for each OutOfMemory, before it is thrown. An observer's own OutOfMemory does not
+  /// call it again. An exception of the observer is thrown instead, and later observers are not
+  /// called.
   HookId attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
   /// The callback or observer with that id is not called any more. Returns when no other thread is
   /// in one that the same verb attached: what it uses may then be destroyed. A hook that detaches
@@ -168,7 +187,8 @@ class CISTERN_API CachingAllocator {
 
   /// The most that may be reserved, in bytes. Memory already reserved beyond it stays until freed.
   void setLimit(std::uint64_t bytes);
-  /// The same as a fraction of the device. Throws InvalidArgument unless 0 < fraction <= 1.
+  /// Sets the limit to a fraction of the device's memory. Throws InvalidArgument unless
+  /// 0 < fraction <= 1.
   void setMemoryFraction(double fraction);
   std::uint64_t limit() const;
 

@@ -1,6 +1,13 @@
 /* The C API. C99 and later, and C++. Everything here is the C++ API (cistern/cistern.hpp) through
  * plain functions. docs/c-api.md has a program, and describes lifetimes.
  *
+ *   cistern_allocator_t allocator;
+ *   void* block;
+ *   if (cistern_default_allocator(0, &allocator) != CISTERN_OK) return 1;
+ *   if (cistern_allocate(allocator, 24 << 20, stream, &block) != CISTERN_OK) return 1;
+ *   ...                                        work queued on the stream uses the block
+ *   cistern_free(allocator, block);            reusable at once, in the stream's order
+ *
  * Every function keeps these rules.
  *   - Any thread may call it, also while others use or destroy the same handle.
  *   - It returns a status, if it can fail, and throws nothing. The text of the calling thread's
@@ -40,7 +47,7 @@ extern "C" {
 #define CISTERN_VERSION \
   (10000 * CISTERN_VERSION_MAJOR + 100 * CISTERN_VERSION_MINOR + CISTERN_VERSION_PATCH)
 
-/** The same of the library that the program runs with. */
+/** The version of the library that the program runs with, in the form of CISTERN_VERSION. */
 CISTERN_API int cistern_version(void);
 /** "0.1.0". Static storage. */
 CISTERN_API const char* cistern_version_string(void);
@@ -99,25 +106,27 @@ typedef struct cistern_sim_config_t {
   size_t size;               /**< sizeof(cistern_sim_config_t) */
   uint64_t capacity;         /**< bytes of device memory; 80 GiB */
   uint64_t granularity;      /**< bytes of a page, a power of two; 2 MiB */
-  uint64_t gpu_lag_ns;       /**< queued work begins so many ns later; a day at most */
+  uint64_t gpu_lag_ns;       /**< queued work begins this many ns later; a day at most */
   int32_t ordinal;           /**< 0 to 7 */
   int32_t no_virtual_memory; /**< not 0: pages are not supported */
 } cistern_sim_config_t;
 
 /** A new allocator on a new simulated device, for programs that are to run without a GPU. `config`
- *  may be null: all defaults. CISTERN_INVALID_ARGUMENT for an impossible device. */
+ *  may be null: all defaults. `conf`: options as in CISTERN_CONF; null: those of that environment
+ *  variable. CISTERN_INVALID_ARGUMENT for an impossible device, CISTERN_INVALID_OPTION. */
 CISTERN_API cistern_status_t cistern_allocator_create_sim(const cistern_sim_config_t* config,
                                                           const char* conf,
                                                           cistern_allocator_t* out);
 
-/** Gives everything back to the device, also what is still allocated. Pointers into it mean nothing
- *  any more. CISTERN_INVALID_STATE while pools or captures of it exist (the text counts them), for
- *  a shared allocator, and from a hook that a call on it is in. */
+/** Destroys the allocator. Gives all its memory back to the device, also blocks that are still
+ *  allocated. Their pointers mean nothing any more. CISTERN_INVALID_STATE while pools or captures
+ *  of it exist (the text counts them), for a shared allocator, and from a hook that a call on it is
+ *  in. */
 CISTERN_API cistern_status_t cistern_allocator_destroy(cistern_allocator_t allocator);
 
 /** The allocator of a device that the whole process shares, C++ code included (cistern::allocator).
- *  Made at the first call, with the options of CISTERN_CONF; stays until the process ends. The same
- *  handle each time. */
+ *  Made at the first call, with the options of CISTERN_CONF; stays until the process ends. Each
+ *  call for one device returns one handle. */
 CISTERN_API cistern_status_t cistern_default_allocator(int device, cistern_allocator_t* out);
 
 /* ---- Memory -------------------------------------------------------------------------------------
@@ -125,8 +134,8 @@ CISTERN_API cistern_status_t cistern_default_allocator(int device, cistern_alloc
 
 /** `bytes` of device memory for use on `stream`, 512-byte aligned; null for 0 bytes.
  *  CISTERN_OUT_OF_MEMORY, CISTERN_HOST_OUT_OF_MEMORY, CISTERN_INVALID_ARGUMENT for a stream that is
- *  not alive, CISTERN_DEVICE_ERROR. CISTERN_INVALID_STATE in a child of fork, except for blocks
- *  that the calling thread has at hand, which a child must not use either. */
+ *  not alive, CISTERN_DEVICE_ERROR. In a child of fork: CISTERN_INVALID_STATE, or a cached block.
+ *  The child must not use that block. */
 CISTERN_API cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes,
                                               void* stream, void** out);
 /** Takes a block back, also one of the allocator's pools. Null is a no-op. The block is reusable on
@@ -141,9 +150,9 @@ CISTERN_API cistern_status_t cistern_free(cistern_allocator_t allocator, void* p
 CISTERN_API cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer,
                                                    void* stream);
 /** Declares that `stream` may use memory, although no block is allocated or recorded on it. From
- *  now on, a block that another stream has freed goes to a third stream under one more condition.
- *  The work queued on this stream by the free must be complete, too. Allocating and recording do
- *  the same. CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
+ *  now on: before memory freed on stream A serves stream B, the work queued on `stream` by that
+ *  free must be complete, too. Allocating and recording declare it for the stream that they name.
+ *  CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
 CISTERN_API cistern_status_t cistern_register_stream(cistern_allocator_t allocator, void* stream);
 /** Call this before the program destroys the stream, once all its work is queued. No other thread
  *  may use the stream meanwhile. CISTERN_INVALID_ARGUMENT for the default stream and for one that
@@ -171,8 +180,8 @@ CISTERN_API cistern_status_t cistern_stream_synchronize(cistern_allocator_t allo
 /** From now on work that any thread queues on the stream is recorded instead of run. */
 CISTERN_API cistern_status_t cistern_stream_begin_capture(cistern_allocator_t allocator,
                                                           void* stream);
-/** Ends that, also where it fails, and discards what was recorded. For trying cistern_capture_begin
- *  without a runtime. */
+/** Ends the stream's capture, even on failure, and discards what was recorded. For trying
+ *  cistern_capture_begin without a runtime. */
 CISTERN_API cistern_status_t cistern_stream_end_capture(cistern_allocator_t allocator,
                                                         void* stream);
 
@@ -191,7 +200,7 @@ typedef struct cistern_pool_options_t {
   int32_t no_split;   /**< not 0: each block has a segment of its own */
 } cistern_pool_options_t;
 
-/** A new pool of the allocator: memory that is kept apart. `options` may be null: none of them. */
+/** A new pool of the allocator: memory that is kept apart. `options` may be null: all off. */
 CISTERN_API cistern_status_t cistern_pool_create(cistern_allocator_t allocator,
                                                  const cistern_pool_options_t* options,
                                                  cistern_pool_t* out);
@@ -202,7 +211,8 @@ CISTERN_API cistern_status_t cistern_pool_destroy(cistern_pool_t pool);
 CISTERN_API cistern_status_t cistern_pool_id(cistern_pool_t pool, cistern_pool_id_t* id);
 /** How many users the pool has: this handle, captures into it, and scopes. */
 CISTERN_API cistern_status_t cistern_pool_use_count(cistern_pool_t pool, int* count);
-/** cistern_allocate in this pool, whatever scopes are active. Freed by cistern_free. */
+/** cistern_allocate in this pool, whatever scopes are active. If a capture records the stream, the
+ *  capture's pool serves instead. Freed by cistern_free. */
 CISTERN_API cistern_status_t cistern_pool_allocate(cistern_pool_t pool, size_t bytes, void* stream,
                                                    void** out);
 /** Returns wholly free memory of the pool to the device, except what a capture has. */
@@ -214,8 +224,8 @@ CISTERN_API cistern_status_t cistern_pool_empty_cache(cistern_pool_t pool);
 CISTERN_API cistern_status_t cistern_pool_scope_begin(cistern_pool_t pool);
 /** CISTERN_INVALID_STATE when this thread has no scope of this pool. */
 CISTERN_API cistern_status_t cistern_pool_scope_end(cistern_pool_t pool);
-/** The same for memory that any thread allocates on that stream. One such scope for each pool at a
- *  time. */
+/** Memory that any thread allocates on `stream` comes from the pool until the scope's end. A pool
+ *  has at most one stream scope at a time: CISTERN_INVALID_STATE for a second one. */
 CISTERN_API cistern_status_t cistern_pool_stream_scope_begin(cistern_pool_t pool, void* stream);
 /** CISTERN_INVALID_STATE without a scope on that stream. Any thread may end it. */
 CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, void* stream);
@@ -268,7 +278,7 @@ typedef struct cistern_stat_t {
   int64_t current;
   int64_t peak;
   int64_t allocated; /**< all increases since they were reset */
-  int64_t freed;     /**< all decreases since then */
+  int64_t freed;     /**< all decreases since they were reset */
 } cistern_stat_t;
 
 /** Named as in PyTorch; cistern/statistics.hpp explains each count. */
@@ -307,13 +317,15 @@ CISTERN_API cistern_status_t cistern_statistics(cistern_allocator_t allocator,
                                                 cistern_statistics_t* statistics);
 /** Peaks are what is current from now on. */
 CISTERN_API cistern_status_t cistern_reset_peak_statistics(cistern_allocator_t allocator);
-/** Every number as one JSON object on one line, with its end; for `length` see cistern_options. */
+/** Every statistic as one JSON object on one line. `*length`: in, the bytes of the buffer; out, the
+ *  bytes of the text with its terminating null. CISTERN_BUFFER_TOO_SMALL, with the length set, if
+ *  the text does not fit. A null buffer succeeds, and only the length is set. */
 CISTERN_API cistern_status_t cistern_statistics_json(cistern_allocator_t allocator, char* buffer,
                                                      size_t* length);
-/** The options that differ from their defaults, as a conf text that makes the same ones. `*length`:
- *  in, the bytes of the buffer; out, those of the text with its end. On success the text is written
- *  to the buffer. If it does not fit: CISTERN_BUFFER_TOO_SMALL, with the length set. A null buffer
- *  succeeds, and only the length is set. */
+/** The options that differ from their defaults, as a conf text that makes these options again.
+ *  `*length`: in, the bytes of the buffer; out, the bytes of the text with its terminating null. On
+ *  success the text is written to the buffer. CISTERN_BUFFER_TOO_SMALL, with the length set, if the
+ *  text does not fit. A null buffer succeeds, and only the length is set. */
 CISTERN_API cistern_status_t cistern_options(cistern_allocator_t allocator, char* buffer,
                                              size_t* length);
 
@@ -325,7 +337,8 @@ CISTERN_API cistern_status_t cistern_backend(cistern_allocator_t allocator, char
 /** The most that may be reserved. Memory already reserved beyond it stays until freed. */
 CISTERN_API cistern_status_t cistern_set_limit(cistern_allocator_t allocator, uint64_t bytes);
 CISTERN_API cistern_status_t cistern_limit(cistern_allocator_t allocator, uint64_t* bytes);
-/** The same as a fraction of the device. CISTERN_INVALID_ARGUMENT unless 0 < fraction <= 1. */
+/** Sets the limit to a fraction of the device's memory. CISTERN_INVALID_ARGUMENT unless
+ *  0 < fraction <= 1. */
 CISTERN_API cistern_status_t cistern_set_memory_fraction(cistern_allocator_t allocator,
                                                          double fraction);
 /** The bytes that the device could still give out, to any program, and the bytes that it has. */
@@ -334,8 +347,9 @@ CISTERN_API cistern_status_t cistern_memory_info(cistern_allocator_t allocator,
 
 /** Writes every segment and block to a JSON file (docs/c-api.md describes it), taken at one moment.
  *  An existing file of that name, or the target of a link of that name, is replaced as a whole or
- *  not at all. CISTERN_IO_ERROR, naming the file and the reason, also if it is not a file of data.
- *  Threads that allocate meanwhile wait for the picture, not for the file. */
+ *  not at all. CISTERN_IO_ERROR, naming the file and the reason. CISTERN_IO_ERROR also for a
+ *  directory, a device or a pipe. Threads that allocate meanwhile wait for the picture, not for the
+ *  file. */
 CISTERN_API cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path);
 
 /* ---- Pinned host memory -------------------------------------------------------------------------

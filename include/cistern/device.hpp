@@ -168,6 +168,7 @@ class CISTERN_API Device {
 
   /// Whether the device can capture streams.
   virtual bool captureSupported() const { return true; }
+  /// Whether a capture records the stream, and which.
   Result<CaptureInfo> captureInfo(Stream stream);
   /// captureInfo, and the nodes that the next work recorded on the stream would follow. They
   /// replace the content of `nodes`, in no order. Empty at the start of a capture, and without an
@@ -232,7 +233,7 @@ class CISTERN_API Device {
   /// The host's cost of all calls so far, except those in the background, in ns. A simulated device
   /// prices every call from a table of measured costs; a real device returns 0.
   virtual std::uint64_t modelledNanoseconds() const { return 0; }
-  /// The same of those in the background.
+  /// The host's cost of all calls in the background so far, in ns. A real device returns 0.
   virtual std::uint64_t modelledBackgroundNanoseconds() const { return 0; }
   /// The host's time in ns since some moment; never goes back. Virtual on a simulated device.
   virtual std::uint64_t hostNanoseconds() const;

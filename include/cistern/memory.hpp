@@ -103,8 +103,8 @@ class DeviceBuffer {
   /// the device refuses the copy; then nothing has changed. Pre: not default-constructed, unless
   /// count is 0.
   void resize(std::size_t count) { resizeKeeping(count, size_ < count ? size_ : count); }
-  /// The same for contents that the program no longer needs: nothing is copied, and they are
-  /// indeterminate.
+  /// Changes size() and copies nothing: all contents are indeterminate. For contents that the
+  /// program no longer needs. Throws what allocate does. Pre: as resize's.
   void resizeWithoutCopy(std::size_t count) { resizeKeeping(count, 0); }
 
   /// Declares that `stream` also uses the memory: CachingAllocator::recordStream.

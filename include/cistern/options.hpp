@@ -42,8 +42,9 @@ inline constexpr std::uint64_t kUnlimited = (std::numeric_limits<std::uint64_t>:
 /// Between 2^k and 2^(k+1) there are `divisions` equal steps, and a request goes up to the next
 /// one.
 ///
-/// The number of divisions for each size, as PyTorch lays it out. There are 16 intervals, the k-th
-/// from 2^k MiB up to 2^(k+1) MiB. The first covers all below 1 MiB too, the last all from 32 GiB.
+/// Each interval of sizes has a number of divisions, as PyTorch lays it out. There are 16
+/// intervals, the k-th from 2^k MiB up to 2^(k+1) MiB. The first covers all below 1 MiB too, the
+/// last all from 32 GiB.
 class CISTERN_API RoundupDivisions {
  public:
   static constexpr std::size_t kIntervals = 16;

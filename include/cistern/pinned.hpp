@@ -34,7 +34,7 @@ struct PinnedStats {
   StatValue segment;          ///< the runtime's allocations
   StatValue active;           ///< blocks held, or freed and still used by queued work
   StatValue requested_bytes;  ///< what the program asked for and holds
-  StatValue allocated_bytes;  ///< the same, rounded to 512 bytes
+  StatValue allocated_bytes;  ///< bytes of blocks held, rounded to 512 bytes
   StatValue active_bytes;
   StatValue reserved_bytes;  ///< what is pinned
   std::uint64_t num_host_alloc = 0;
@@ -75,13 +75,15 @@ class CISTERN_API PinnedAllocator {
   /// alive and for the per-thread default stream. Throws DeviceFailure if the stream cannot be
   /// ordered so, and std::bad_alloc. Nothing has changed after any of these.
   void recordStream(void* pointer, Stream stream) { recordStream(pointer, stream, device()); }
-  /// The same for another device's stream. Pre: that device outlives the allocator.
+  /// Declares that work queued on a stream of `device` uses the block. Throws as above. Pre:
+  /// `device` outlives the allocator.
   void recordStream(void* pointer, Stream stream, Device& device);
   /// Call this before the program destroys the stream, once all its work is queued. Blocks that it
   /// uses may be freed later. Pre: the stream is alive. Throws InvalidArgument for the default
   /// stream, and for one that is being captured or not alive; DeviceFailure; std::bad_alloc.
   /// Nothing has changed then. No-op for a stream that recordStream was never called with.
   void forgetStream(Stream stream) { forgetStream(stream, device()); }
+  /// Forgets a stream of `device`, under the conditions of the overload above.
   void forgetStream(Stream stream, Device& device);
   /// Gives wholly free memory back to the system. Waits for a whole device only if a stream of it
   /// used freed blocks and was destroyed without forgetStream.

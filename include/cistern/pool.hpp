@@ -94,9 +94,9 @@ class CISTERN_API Pools final {
   /// Makes the pool with use count 1, or adds one user. `traits` apply only to a new pool.
   /// PoolError for {0, 0}, and for a pool that is draining.
   void createOrIncrefPool(MempoolId_t id, const PoolTraits& traits = {});
-  /// Removes one user; at 0 the pool is draining. Graphs, MemPools and their scopes let go by
-  /// themselves: PoolError when all users are such. PoolError also when only such users would be
-  /// left for a scope of beginAllocateToPool's.
+  /// Removes one user; at 0 the pool is draining. Graphs, MemPools and their scopes release
+  /// themselves. PoolError if every user releases itself. PoolError also if a beginAllocateToPool
+  /// scope is open and needs the last other use.
   void releasePool(MempoolId_t id);
   /// 0 for a draining pool. PoolError for one that is gone or never was.
   int getPoolUseCount(MempoolId_t id) const;
@@ -108,10 +108,12 @@ class CISTERN_API Pools final {
   /// first. PoolError for a second scope of the same pool: of this thread, or, with a filter on
   /// streams, of anyone.
   void beginAllocateToPool(MempoolId_t id, const PoolFilter& filter);
-  /// Ends that scope; removes no user. PoolError without such a scope: a thread's own scope ends on
-  /// that thread, and with it at the latest.
+  /// Ends the scope that beginAllocateToPool began; removes no user. PoolError if the pool has no
+  /// scope that this thread may end: a thread's own scope ends on that thread, and with it at the
+  /// latest.
   void endAllocateToPool(MempoolId_t id);
-  /// Allocates in that pool, whatever scopes are active.
+  /// Allocates in that pool, whatever scopes are active. If a capture records the stream, the
+  /// capture's pool serves instead.
   void* allocate(std::size_t bytes, Stream stream, MempoolId_t id);
 
   // ---- What a pool does ------------------------------------------------------------------------
@@ -123,8 +125,8 @@ class CISTERN_API Pools final {
   /// Returns wholly free memory of the pool, live or draining, to the device, except what a graph
   /// has captured. Touches no other pool.
   void emptyCache(MempoolId_t id);
-  /// The same for the default pool and all draining ones. A live pool keeps its memory: others,
-  /// such as a network, may know it by its addresses.
+  /// Returns wholly free memory of the default pool and of all draining ones to the device. A live
+  /// pool keeps its memory: others, such as a network card, may have registered its addresses.
   void emptyUnowned();
 
   // ---- What a pool holds: live or draining -----------------------------------------------------
@@ -134,10 +136,11 @@ class CISTERN_API Pools final {
   /// The blocks held in the pool.
   PoolCheckpoint getCheckpointState(MempoolId_t id) const;
   /// Makes exactly the blocks of the checkpoint live, at their addresses. Frees each live block
-  /// that is not in the checkpoint, and makes each one of it that is not live. PoolError, changing
-  /// nothing, when the pool no longer has that memory. Pre: nobody else uses the pool meanwhile.
+  /// that is not in the checkpoint. Allocates each checkpoint block that is not live. PoolError,
+  /// changing nothing, when the pool no longer has that memory, or when a block's stream cannot be
+  /// ordered after other streams' work with the memory. Pre: nobody else uses the pool meanwhile.
   CheckpointDelta setCheckpointPoolState(const PoolCheckpoint& checkpoint);
-  /// The pool's present holdings: each `current`, and nothing else.
+  /// The pool's present holdings. Only the `current` fields are set.
   MemoryStats::Values memoryStats(MempoolId_t id) const;
 
   CachingAllocator& allocator();
@@ -169,7 +172,7 @@ class CISTERN_API MemPool {
 
   MempoolId_t id() const { return id_; }
   int useCount() const { return pools_.getPoolUseCount(id_); }
-  /// Allocates in this pool, whatever scopes are active; for worker threads.
+  /// Allocates in this pool as Pools::allocate does; for worker threads.
   void* allocate(std::size_t bytes, Stream stream) { return pools_.allocate(bytes, stream, id_); }
   void emptyCache() { pools_.emptyCache(id_); }
   Pools& pools() const { return pools_; }

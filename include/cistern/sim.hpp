@@ -65,8 +65,9 @@ class CISTERN_API MemoryView {
   /// The host bytes behind `address`, up to the end of what is contiguous there, at most `limit`.
   /// Pre: the work declared an access that holds `address`. Never empty when limit > 0.
   Bytes at(Address address, std::uint64_t limit) const;
-  /// Copies between device memory and the host. Pre: the work declared all of the range.
+  /// Copies device memory to the host. Pre: the work declared all of the range.
   void read(Address from, void* to, std::uint64_t bytes) const;
+  /// Copies host memory to the device. Pre: the work declared all of the range.
   void write(Address to, const void* from, std::uint64_t bytes) const;
 
  private:

@@ -40,7 +40,7 @@ struct StatValue {
   std::int64_t current = 0;
   std::int64_t peak = 0;
   std::int64_t allocated = 0;  ///< all increases since the last resetAccumulatedStats
-  std::int64_t freed = 0;      ///< all decreases since then
+  std::int64_t freed = 0;      ///< all decreases since the last resetAccumulatedStats
 };
 
 /// The fates of the pages (backing `pages`), counted since the allocator was made.
@@ -103,8 +103,7 @@ struct BaseAllocation {
   std::size_t bytes = 0;
 };
 
-// ---- Every segment and block
-// ----------------------------------------------------------------------
+// ---- Every segment and block -------------------------------------------------------------------
 
 /// The use of a part of a segment.
 enum class BlockUse : std::uint8_t {

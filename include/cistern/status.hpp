@@ -11,7 +11,7 @@
 #include "cistern/device_calls.hpp"
 #include "cistern/error.hpp"
 
-// X11/Xlib.h makes Status a macro. A program that has included it has it again at the end.
+// X11/Xlib.h makes Status a macro. After this header the macro is back.
 #pragma push_macro("Status")
 #undef Status
 

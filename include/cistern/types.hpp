@@ -49,8 +49,9 @@ struct Handle {
 using Event = Handle<struct EventOfADevice>;
 /// One physical allocation of the device (a virtual-memory handle).
 using Page = Handle<struct PageOfADevice, std::uint64_t>;
-/// A captured graph, and one made ready to launch.
+/// A captured graph.
 using DeviceGraph = Handle<struct GraphOfADevice>;
+/// A captured graph that was made ready to launch.
 using DeviceGraphExec = Handle<struct GraphExecOfADevice>;
 /// One piece of work in a graph, or in a capture that is to become one. No two live graphs share a
 /// node; a runtime may give out a destroyed graph's nodes again.

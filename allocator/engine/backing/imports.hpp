@@ -32,7 +32,7 @@ class Imports {
   /// Waits for the device, unmaps the ranges and gives their addresses back. Leaves what the device
   /// does not do now to retry().
   void giveBack(std::list<ImportedRange>& ranges) noexcept;
-  /// The same of what was left. No device call when nothing was.
+  /// giveBack() for the ranges that were left. No device call when none were.
   void retry() noexcept;
 
  private:

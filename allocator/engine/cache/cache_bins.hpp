@@ -50,7 +50,7 @@ struct CacheBin {
     top = ownership::linkedTo(block);
     return block;
   }
-  /// pop(), for the program, which has asked for so many bytes.
+  /// pop(), for the program, which has asked for `bytes`.
   Block& handOut(std::uint64_t bytes) noexcept {
     Block& block = pop();
     block.use.asked = std::uint32_t(bytes);

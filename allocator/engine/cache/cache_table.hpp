@@ -31,7 +31,7 @@ class CacheTable {
   /// The cache that the calling thread used last; it may be another table's, or nobody's.
   static ThreadCache& last() noexcept { return *seen_.last; }
   bool has(const ThreadCache& cache) const noexcept { return cache.table() == number_; }
-  /// The same, and no router needs to look at requests.
+  /// Whether the cache is this table's, and no router needs to look at requests.
   bool allowsHits(const ThreadCache& cache) const noexcept {
     return cache.table() == ground_.allowing_hits.load(std::memory_order_relaxed);
   }
@@ -51,9 +51,9 @@ class CacheTable {
     if (cache == nullptr || cache->stream() != stream || cache->table() != number_) return nullptr;
     return seen_.last = cache;
   }
-  /// The same for a heap; opens one if the thread has none. Null when there are to be no caches, or
-  /// the host is short of memory. Pre: the heap is the default pool's, and the caller holds no
-  /// heap's lock.
+  /// The calling thread's cache for the heap's memory; opens one if the thread has none. Null when
+  /// there are to be no caches, or the host is short of memory. Pre: the heap is the default
+  /// pool's, and the caller holds no heap's lock.
   ThreadCache* open(Heap& heap) noexcept;
   /// The cache that the holder of a block names; null for none. Pre: isOwned(holder).
   ThreadCache* owner(std::uint32_t holder) const noexcept { return at(ownership::ownerOf(holder)); }

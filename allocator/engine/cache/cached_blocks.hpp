@@ -9,8 +9,8 @@
 // keeps, and go when it is emptied. A thread may have used many streams that it does not use now.
 //
 // The room is what the stacks may still take without the heap's lock. The limit is -1 until the
-// cache takes its first block under the lock: then there is no room. The last block comes back
-// without the lock if it is of the size that was kept last.
+// cache takes its first block under the lock: then there is no room. The one large block (the
+// "last" block) is taken and returned without the heap's lock while its size stays the same.
 //
 // A stack that sizes share is never filled beyond three quarters of the grant. Otherwise a few
 // blocks that nobody asks for again would fill the cache, and each small one would have to make
@@ -103,7 +103,7 @@ class CachedBlocks {
     room_ += std::int64_t(block.bytes());
     return &block;
   }
-  /// The same. Pre: 0 < bytes <= CacheSizes::kMostBytes.
+  /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= CacheSizes::kMostBytes.
   Block* take(std::uint64_t bytes) noexcept;
   /// Keeps a block that the program frees, if there is room. Pre: it is this cache's, the program
   /// has it, and it has `granules`, at most CacheSizes::kDirect.
@@ -111,7 +111,7 @@ class CachedBlocks {
     const std::int64_t bytes = std::int64_t{granules} << kGranuleShift;
     room_ -= bytes;
     if (room_ < 0 || !ownership::take(block, holder_)) [[unlikely]] {
-      // Read anew: the common case would pay for a register that keeps the old value.
+      // Reads room_ again: the common case would pay for a register that keeps the old value.
       std::atomic_signal_fence(std::memory_order_seq_cst);
       room_ += bytes;
       return false;
@@ -119,7 +119,8 @@ class CachedBlocks {
     stacks_->bins[granules - 1].push(block, Stream{toAddress(caller)});
     return true;
   }
-  /// The same for any size.
+  /// Keeps a block of any size that the program frees, if there is room. Pre: it is this cache's,
+  /// and the program has it.
   bool give(Block& block, const void* caller) noexcept;
 
   // ---- Under the heap's lock, by the owner, or while the biased lock is revoked ----------------
@@ -198,7 +199,7 @@ class CachedBlocks {
   // Learnt since it was emptied; what it does next depends on nothing before that.
   Habit shared_habit_, last_habit_;
   std::size_t hand_ = 0;               ///< the bin that went back last to make room
-  std::size_t shared_hand_ = kShared;  ///< the same of those that sizes share
+  std::size_t shared_hand_ = kShared;  ///< as hand_, of the bins that sizes share
   Heap* heap_ = nullptr;
   CacheGround* ground_ = nullptr;
   std::uint32_t owner_ = 0;

@@ -31,7 +31,7 @@ class HeldCaches {
       for (ThreadCache* cache : heap->caches()) visit(*cache);
     }
   }
-  // The calling thread is not in its own caches now. Those that nobody owns are empty.
+  // The calling thread is not in its own caches now. Caches that nobody owns are empty.
   template <class Visit>
   void forEachOther(Visit visit) const {
     forEachCache([&](ThreadCache& cache) {

@@ -1,6 +1,6 @@
 // Blocks that other threads have freed, on their way to the cache that owns them: a message instead
-// of a lock. Any thread adds. A thread that holds the heap's lock, and may touch
-// the cache, takes them all.
+// of a lock. Any thread adds. A thread that holds the heap's lock, and may touch the cache, takes
+// them all. A block on the list keeps its WhoFreed (ownership.hpp) in use.stream.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ class RemoteFrees {
 
   enum class Answer : std::uint8_t { kTaken, kNoRoom, kNotHeld };
 
-  /// Sends a block. `holder`: its holder as it was read, this cache's and held.
-  /// kNoRoom: nothing has changed. kNotHeld: somebody else frees it too.
+  /// Sends a block. `holder`: the holder word just read. It names this cache, and kHeld. kNoRoom:
+  /// nothing has changed. kNotHeld: somebody else frees it too.
   Answer add(Block& block, std::uint32_t holder, WhoFreed who) noexcept {
     const std::uint64_t bytes = block.bytes();
     Block* top = top_.load(std::memory_order_relaxed);
@@ -47,12 +47,12 @@ class RemoteFrees {
   }
   /// The last that came, linked by use.uses; null for none.
   Block* takeAll() noexcept { return replace(nullptr); }
-  /// The same; and from now on, until open(), there is no room.
+  /// takeAll(); and from now on, until open(), there is no room.
   Block* close() noexcept { return replace(closed()); }
   void open() noexcept { top_.store(nullptr, std::memory_order_release); }
 
  private:
-  // No block: the top while there is no room.
+  // A marker, not a block: it stands in top_ while the list is closed.
   static Block* closed() noexcept { return reinterpret_cast<Block*>(alignof(Block)); }
 
   // Blocks that are added meanwhile are counted already, so never more is subtracted than was

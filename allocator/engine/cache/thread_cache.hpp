@@ -22,7 +22,7 @@ namespace cistern {
 
 class alignas(64) ThreadCache {
  public:
-  /// Nobody's, of no table.
+  /// A cache of no thread and no table.
   constexpr ThreadCache() noexcept = default;
   /// A cache of the heap, and nobody's yet. `handle`: 0 for none; `number`: its own in the table.
   ThreadCache(std::uint64_t table, std::uint64_t handle, Heap& heap, std::uint32_t number,
@@ -34,8 +34,8 @@ class alignas(64) ThreadCache {
     setHandle(handle);
   }
 
-  // ---- Whose it is. A record is there as long as its thread may look at it. In a record that it
-  // had, the thread sees that the number is not its table's.
+  // ---- The table and the stream that it belongs to. Records outlive their use: a thread may read
+  // its old one. Its table number then differs from the thread's table.
 
   /// The number of the table that it belongs to; 0 for none.
   std::uint64_t table() const { return table_.load(std::memory_order_acquire); }
@@ -130,7 +130,7 @@ class alignas(64) ThreadCache {
   void list() noexcept {
     if (!listed_.load(std::memory_order_relaxed) && !listed_.exchange(true)) push();
   }
-  /// Takes it out of those. Returns the one that was listed before it.
+  /// Takes the cache off that list. Returns the cache that was listed before it.
   ThreadCache* unlist() noexcept {
     ThreadCache* const next = next_;
     listed_.store(false, std::memory_order_seq_cst);
@@ -149,7 +149,7 @@ class alignas(64) ThreadCache {
   std::atomic<std::uint64_t> handle_{0};  ///< its own address for none, as that is no handle
   CacheGround* ground_ = nullptr;
   CachedBlocks blocks_;
-  ThreadCache* next_ = nullptr;      ///< the one that was listed before it
+  ThreadCache* next_ = nullptr;      ///< the cache that was listed before
   std::atomic<bool> listed_{false};  ///< in CacheGround::filled, or about to be
   alignas(64) RemoteFrees remote_frees_;
 };

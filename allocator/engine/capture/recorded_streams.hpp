@@ -81,7 +81,7 @@ class RecordedStreams {
     std::uint64_t ended;  ///< of the stream's heap; 0 where it has none
     Nodes nodes;
   };
-  /// Each request, and each free, adds so many calls to what marks may take: a mark asks every
+  /// How many calls each request, and each free, adds to what marks may take: a mark asks every
   /// stream.
   static constexpr std::ptrdiff_t kCallsEach = bound(32);
   /// How many frees share a mark: at first, and when nobody has asked for a while.
@@ -94,9 +94,9 @@ class RecordedStreams {
     CaptureOrder::Past past{};
     std::vector<Mark> marks{};
     std::uint64_t asked = 0;              ///< the last request that asked for the next
-    std::size_t followed = 0;             ///< so many of its marks that request's stream follows
+    std::size_t followed = 0;             ///< how many of its marks that request's stream follows
     std::uint32_t unmarked = 0;           ///< frees since the last
-    std::uint32_t share = kFreesOfAMark;  ///< it is time for a mark after so many
+    std::uint32_t share = kFreesOfAMark;  ///< how many frees before it is time for a mark
   };
   /// A mark of a stream; behind the last: the next one.
   struct Point {

@@ -13,7 +13,7 @@ bool recordUse(Engine& engine, Address address, Stream stream);
 /// complete. `captured`: a capture that is under way may have had the memory.
 void deferFree(Engine& engine, Block& block, const StreamUses& uses,
                bool captured = false) noexcept;
-/// The same for a block that any stream may have used: it waits for all known streams.
+/// deferFree() for a block that any stream may have used: it waits for all known streams.
 void deferToAll(Engine& engine, Block& block, const StreamUses& told = {},
                 bool captured = false) noexcept;
 /// A pending block is free now.

@@ -95,7 +95,7 @@ Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent e
     looked += owners.size();
     if (owners.empty() || (!all && looked > StreamProgress::kMostHeaps)) return nullptr;
     engine.progress.seek(owners, asked);
-    if (!all) asked = 1;  // the rest is for later requests; none would mean no mark
+    if (!all) asked = 1;  // later requests ask the other streams; 0 would make no mark at all
     for (Heap* owner : owners) {
       if (Block* block = takeFrom(engine, *owner, heap, request, extent)) return block;
     }

@@ -46,7 +46,7 @@ class DeviceMark {
     unasked_ = std::move(streams);
     begun_ = true;
   }
-  /// Asks at most so many more streams: ask(Stream) returns Work. Returns how many of `most` are
+  /// Asks at most `most` more streams: ask(Stream) returns Work. Returns how many of `most` are
   /// left. Pre: it has begun.
   template <class Ask>
   std::size_t advance(std::size_t most, Ask ask) {
@@ -78,7 +78,7 @@ class DeviceMark {
     }
     return answerNow(own);
   }
-  /// The same without asking the device.
+  /// The mark's answer as far as it is known, without asking the device.
   Answer answer(Stream own) const noexcept {
     const MutexLock lock(mutex_);
     return answerNow(own);

@@ -49,7 +49,7 @@ class EventPool {
     if (!reached) return failed(reached.error());
     return reached.value() ? Answer::kReached : Answer::kNotYet;
   }
-  /// The same once the host has waited for it; kNotYet where it cannot.
+  /// The event's answer once the host has waited for it; kNotYet where the host cannot wait.
   Answer waitFor(Event event) noexcept {
     const Status waited = device_.synchronizeEvent(event);
     return waited ? Answer::kReached : failed(waited.error());

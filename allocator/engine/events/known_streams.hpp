@@ -31,7 +31,7 @@ namespace cistern {
 /// Thread-safe.
 class KnownStreams {
  public:
-  /// It is called under the lock here if a stream is forgotten, or present again. It may not throw.
+  /// Called under the lock here when a stream is forgotten, or present again. It must not throw.
   using Told = std::function<void(Stream, bool forgotten)>;
   KnownStreams(Device& device, EventPool& events, Told told)
       : device_(device), events_(events), told_(std::move(told)) {}
@@ -82,10 +82,11 @@ class KnownStreams {
     const MutexLock lock(mutex_);
     return streams_.size();
   }
-  /// A capture is about to begin on the stream, or is over. Meanwhile the stream cannot be asked;
-  /// an event from before the capture stands for all that it had queued. A stream that is
-  /// captured already gets none, and does not tell.
+  /// A capture is about to begin on the stream. Until captureEnds the stream cannot be asked; an
+  /// event from before the capture stands for all that it had queued. A stream already being
+  /// captured gets no event. It gives no answer until the capture ends.
   void captureBegins(Stream stream) noexcept;
+  /// The capture on the stream is over.
   void captureEnds(Stream stream) noexcept;
 
   /// Whether the stream can be asked how far it is: it is alive, and no capture records it. Pre:
@@ -107,7 +108,8 @@ class KnownStreams {
   const Told told_;
   mutable Mutex mutex_{LockRank::kKnownStreams};
   std::unordered_map<std::uintptr_t, Known> streams_ CISTERN_GUARDED_BY(mutex_);
-  /// So many records are looked through for those that can go; then twice as many as were left.
+  /// At this many records, those that can go are dropped. The threshold becomes twice what is left,
+  /// plus kLeastRecords.
   std::size_t most_records_ CISTERN_GUARDED_BY(mutex_) = kLeastRecords;
   bool dropped_ CISTERN_GUARDED_BY(mutex_) = false;  ///< a record was
   static constexpr std::size_t kLeastRecords = bound(64);

@@ -68,7 +68,7 @@ void PendingFrees::enqueue(Uses& uses, bool hopeless) noexcept {
   to->splice(to->end(), uses);
 }
 
-// At the last resort. Those that are over end. No poll has any in hand meanwhile.
+// At the last resort. Uses that are over end. No poll has any in hand meanwhile.
 void PendingFrees::attachPutOff() noexcept {
   const MutexLock polling(polling_);
   for (Stream from{};; ++from.raw) {

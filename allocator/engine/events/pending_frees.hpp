@@ -16,9 +16,9 @@
 // stream that was destroyed without notice waits for the whole device, too.
 //
 // Locks: mutex_ guards everything. Events are asked under it, but never recorded or waited for. No
-// heap's lock is held meanwhile. Blocks are released outside of it. A poll holds polling_ until
-// what it has found is released. So no thread that waits takes blocks for lost that another has in
-// hand.
+// heap's lock is held meanwhile. Blocks are released outside of mutex_. A poll holds polling_ until
+// what it has found is released. So a waiting thread does not give up while another is about to
+// release blocks.
 #pragma once
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class PendingFrees {
   /// complete, which may be at once. If that can never be recorded (a destroyed stream), it waits
   /// for the whole device.
   void add(Pending pending, const StreamUses& streams) noexcept;
-  /// The same for a block when nobody knows what it waits for: it waits for the whole device.
+  /// Takes over a pending block when nobody knows what it waits for: it waits for the whole device.
   void addUnknown(Block& block) noexcept {
     waiting_.fetch_add(1, std::memory_order_relaxed);
     const MutexLock lock(mutex_);
@@ -125,8 +125,8 @@ class PendingFrees {
   /// Uses go from one list to another as they are, which takes no host memory. None ends under a
   /// lock.
   using Uses = std::list<Use>;
-  /// The uses of one stream. A use that waits and has no event is over with the one before it. So
-  /// the first of those that wait is over if it has none.
+  /// The uses of one stream. A use without an event ends with the use before it. At the front of
+  /// the queue it has already ended.
   struct Queue {
     Uses waiting;  ///< the oldest first
     Uses put_off;  ///< none has an event
@@ -156,8 +156,8 @@ class PendingFrees {
   std::function<void(const Pending&)> release_;
   std::atomic<std::size_t> waiting_{0};
   std::atomic<std::uint64_t> released_{0};  ///< so far
-  /// Polls in vain, one after another. So many of them change nothing; then backoff doubles with
-  /// each, up to 2^kMostBackoff.
+  /// Polls in vain, one after another. The first kPollsInVain do not slow polling. Each further one
+  /// doubles the backoff, up to 2^kMostBackoff.
   static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
   std::atomic<unsigned> polls_in_vain_{0};
   Mutex polling_{LockRank::kPolling};

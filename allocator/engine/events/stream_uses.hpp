@@ -21,8 +21,8 @@ class StreamUses {
   void note(Stream stream) {
     if (!contains(stream)) all_.push_back(stream);
   }
-  /// The same at a free, which may not fail: without host memory it is not known which streams
-  /// use the block.
+  /// note() at a free, which must not fail: without host memory it is not known which streams use
+  /// the block.
   void add(Stream stream) noexcept try { note(stream); } catch (const std::bad_alloc&) {
     unknown_ = true;
   }

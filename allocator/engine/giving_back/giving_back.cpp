@@ -6,7 +6,8 @@
 
 namespace cistern {
 
-// The pool's own heaps, and those that are nobody's in particular.
+// The pool's own heaps, and those that are nobody's in particular: Pool::givesTo has the rule.
+// HeapTable::Offer states the same rule for searches.
 static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
   std::vector<Heap*> heaps = engine.heaps.all();
   std::erase_if(heaps, [&](const Heap* heap) { return !heap->pool().givesTo(pool, false); });
@@ -47,8 +48,8 @@ void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
                  : engine.segments.release(pool.heaps(), reserved - bytes);
 }
 
-// Free memory at the ends of a window need not be made anew. So the least that is lacking is not a
-// whole segment or page.
+// Free memory at the ends of a window need not be given back and made again. So compare with the
+// request's own size, not with a whole segment or page.
 bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
   const std::vector<Heap*> heaps =
       givers == Givers::kAll ? engine.heaps.all() : giversTo(engine, *request.pool);

@@ -16,8 +16,8 @@ void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false
 /// memory, and nothing follows later.
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
 /// Gives back memory that cannot serve the request as it lies, to make room for memory that would.
-/// It takes idle segments; or pages, for a segment and where pages do not move. True when there was
-/// any.
+/// It takes idle segments first. Without any, it takes pages, but only if the request needs a
+/// segment, or pages do not move. True when there was any.
 bool makeRoomFor(Engine& engine, const Request& request);
 /// The pools whose free memory goes back for a request. They are its own pool, the default pool and
 /// draining pools; or live pools too, as with emptyCache.

@@ -8,9 +8,10 @@
 
 namespace cistern {
 
-/// A thread that takes memory from where it lies, to use it or to give it back. No other thread
-/// finds memory in hand. So a failed search is conclusive only if the thread was alone. A scope
-/// that the same thread opens in a callback of the program is not another thread's.
+/// A thread that takes memory from where it lies, to use it or to give it back. While memory is in
+/// hand, searches by other threads cannot see it. So a failed search is conclusive only if the
+/// thread was alone. A scope that the same thread opens in a callback of the program is not another
+/// thread's.
 class InHand : public ThreadScope<InHand> {
  public:
   explicit InHand(Engine& engine) noexcept
@@ -20,7 +21,7 @@ class InHand : public ThreadScope<InHand> {
     if (nested()) outer()->seen_ += kBegun;
   }
 
-  /// Whether no other thread has been in such a scope of the engine's since this one began.
+  /// Whether no other thread has been in an InHand scope of the engine's since this one began.
   bool alone() const noexcept {
     return nested() || (seen_ % kBegun == kNow && engine_.in_hand.load() == seen_);
   }

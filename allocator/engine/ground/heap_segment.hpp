@@ -19,12 +19,12 @@ class Heap;
 /// One cache line: a free looks into it first, and at a million blocks it is seldom in the cache.
 struct alignas(64) HeapSegment : Segment {
   Address device_base = 0;  ///< where it is
-  /// Changes only while the segment is wholly free. A thread that may have no block in it
-  /// acquires what Heap::add released; heaps live as long as the allocator.
+  /// Changes only while the segment is wholly free. A thread without a block in it loads with
+  /// acquire, which pairs with Heap::add. Heaps live as long as the allocator.
   std::atomic<Heap*> heap{nullptr};
   SizeKind kind = SizeKind::kSmall;  ///< read without a lock by holders of its blocks
-  /// The allocator's tick when it last became wholly free. It shares eight bytes with `kind`, which
-  /// is not written with it.
+  /// The allocator's tick when the segment last became wholly free. It lies in the same eight bytes
+  /// as `kind`. Writing it does not write `kind`.
   std::uint64_t idle_since : 56 = 0;
 
   /// Whether it is the heap's and covers the device address. Pre: the heap's lock is held.

@@ -1,5 +1,5 @@
-// What keeps memory where it is although no block of a program may lie in it: a graph that may be
-// replayed, and other processes. The backings (backing/, pages/) count both.
+// Holds keep memory in place, even if no block lies in it: for a graph that may be replayed, and
+// for other processes. The backings (backing/, pages/) count both.
 #pragma once
 
 #include <atomic>
@@ -28,11 +28,11 @@ struct HeldMemory {
   std::vector<HeapSegment*> segments;
 };
 
-/// A graph's hold on addresses: its replays reach memory through them. A page that a footprint
-/// reaches may lie elsewhere in its pool meanwhile.
+/// A graph's hold on addresses: its replays reach memory through them. A page that it reaches may
+/// also be mapped elsewhere in its pool, and hold blocks there.
 struct Footprint : HeldMemory {
   static constexpr HoldCounts::Kind kKind = &HoldCounts::graphs;
-  std::vector<std::shared_ptr<void>> graphs;  ///< that became part of it: what they hold
+  std::vector<std::shared_ptr<void>> graphs;  ///< keeps alive what child graphs hold
 };
 
 /// An export's hold on the memory of one block: other processes, or devices, have it mapped.

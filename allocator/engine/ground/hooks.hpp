@@ -15,7 +15,7 @@ namespace cistern {
 /// under which the program must not be called, and they are called again without one.
 enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kEmptied, kLastResort };
 
-/// Those of one allocator.
+/// The hooks of one allocator.
 struct Hooks {
   /// Each answers whether it has freed something.
   HookList<bool, const MemoryShortage&> reclaim{"registerReclaimCallback"};

@@ -34,7 +34,7 @@ class Limit {
     } while (!reserved_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
     return true;
   }
-  /// They were not to be had, or are back at the device.
+  /// The bytes could not be had, or have gone back to the device.
   void noteReturned(std::uint64_t bytes) { reserved_.fetch_sub(bytes, std::memory_order_relaxed); }
 
  private:

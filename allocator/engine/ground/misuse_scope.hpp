@@ -1,4 +1,4 @@
-// Where a misuse is told.
+// The scope in which a misuse is told to a call that answers with a status.
 #pragma once
 
 #include <new>

@@ -5,11 +5,10 @@
 //               nobody else uses the block, and the fields `stream` and `uses` are the cache's own
 //
 // Only its owner moves a cache's block from kHeld to kCached and back, under its biased lock.
-// Another thread that frees it makes it kRemoteFreed, or the heap's, by compare-and-swap. So one of
-// two frees of one block is found out if they come one after the other. It is, too, if they come at
-// once from two threads that do not own the block. If one of two frees at once is the owner's,
-// neither need be found out in a release build. In a debug build the owner's is a compare-and-swap
-// too, and one of any two is found out. See Note [Two frees at once].
+// Another thread that frees it makes it kRemoteFreed, or the heap's, by compare-and-swap. So a
+// double free is detected if the frees come one after the other. It is also detected if neither
+// thread owns the block. If the owner frees at the same moment, only a debug build detects it:
+// there the owner's free is a compare-and-swap too. See Note [Two frees at once].
 //
 // Note [Two frees at once]
 // Exactly one of two frees must succeed, whichever comes first. If each only looks and then writes,
@@ -36,7 +35,7 @@
 namespace cistern {
 
 /// The code that frees a block, and the thread, in one word; what a cached block keeps of its free.
-/// Thread 0, or one whose number is too large to be kept, is the owner.
+/// Thread number 0 stands for the owner. Numbers above 16 bits are stored as 0.
 class WhoFreed {
  public:
   explicit WhoFreed(Stream word) : word_(word.raw) {}
@@ -72,7 +71,7 @@ constexpr std::uint32_t ownerOf(std::uint32_t holder) { return (holder & ~kOwned
 constexpr Where whereIs(std::uint32_t holder) {
   return isOwned(holder) ? Where(holder & 3) : Where::kHeld;
 }
-/// The same owner's, elsewhere.
+/// The holder word with the same owner and another `Where`.
 constexpr std::uint32_t moved(std::uint32_t holder, Where to) {
   return (holder & ~std::uint32_t{3}) | std::uint32_t(to);
 }
@@ -97,7 +96,7 @@ inline constexpr bool kExactFrees = false;
 #endif
 
 /// The owner takes a block of its own, which it has seen to be at `from`, into its cache. False
-/// when somebody else frees it too, and was faster: found out in a debug build. Note [Two frees at
+/// when another thread has freed the block first: only a debug build detects it. Note [Two frees at
 /// once]
 inline bool take(Block& block, std::uint32_t held, Where from = Where::kHeld) noexcept {
   if constexpr (kExactFrees) return change(block, moved(held, from), moved(held, Where::kCached));
@@ -129,8 +128,9 @@ inline void leaveToHeap(Block& block, Stream stream) noexcept {
   block.use.uses = nullptr;
   store(block, 0);
 }
-/// The same for a block that the program has. No cache keeps it then, whosever it was. False when
-/// somebody else frees it at the same moment. Pre: isOwned(holder).
+/// A cache's block that the program has becomes the heap's alone, on the heap's stream. False when
+/// the program does not have it, or another thread frees it at the same moment. Pre:
+/// isOwned(holder).
 inline bool takeOutOfCache(Block& block, std::uint32_t holder, Stream stream) noexcept {
   if (whereIs(holder) != Where::kHeld) return false;
   if (!change(block, holder, moved(holder, Where::kRemoteFreed))) return false;

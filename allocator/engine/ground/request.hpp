@@ -36,8 +36,8 @@ struct Request {
   SizeKind kind = SizeKind::kSmall;
   Stream stream;
   Pool* pool = nullptr;           ///< where it is placed
-  Capture* capture = nullptr;     ///< the one that it is part of, if any
-  std::uint32_t recorded_by = 0;  ///< that one's number, or 0, or kLent
+  Capture* capture = nullptr;     ///< the capture that it is part of, or null
+  std::uint32_t recorded_by = 0;  ///< number of the capture; 0 without one; kLent for a loan
 
   /// Instead of a capture's number: a pool lends the default pool the block.
   static constexpr std::uint32_t kLent = UINT32_MAX;
@@ -74,7 +74,7 @@ class SizeRules {
                         options_.large_segment_size < roundDown(options_.max_split_size, kGranule);
     return shared ? options_.large_segment_size : roundUp(rounded, kSegmentUnit);
   }
-  /// So many frees are remembered for reports, by each heap.
+  /// How many frees each heap remembers for reports.
   std::size_t freeLog() const { return options_.free_log; }
   SplitRules splitRules(SizeKind kind) const {
     if (noSplit()) return {1, 1, UINT32_MAX};
@@ -91,9 +91,8 @@ class SizeRules {
   static std::uint32_t granulesOrMost(std::uint64_t bytes) {
     return std::uint32_t(std::min<std::uint64_t>(bytes >> kGranuleShift, UINT32_MAX));
   }
-  // A segment of max_split and above serves no smaller request. One that is smaller, but whose
-  // segment is not, is therefore placed as if it were as large. Out of line, as few options ask for
-  // it.
+  // Segments of max_split and above serve no smaller request. So a smaller request whose segment
+  // would reach max_split is rounded up to max_split. Out of line, as few options ask for it.
   [[gnu::noinline]] std::uint64_t roundByOptions(std::uint64_t bytes) const {
     const std::uint64_t rounded = roundToDivision(bytes);
     if (inPages()) return rounded;

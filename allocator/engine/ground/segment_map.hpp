@@ -1,15 +1,17 @@
-// Leads from any device address to the segment that covers it, without a lock. It takes one load of
-// the table where a range has 2 GiB for good, two where it has 32 MiB, and three or four elsewhere.
-// Two more loads say where the table is. It is a table of 2 MiB cells in three levels. The last
-// level is small, so that a range of addresses here and there costs little. The first level is for
-// 48 bits of address, or 57 where a device needs them. A cell names up to two segments. Segments
-// are at least 2 MiB long but need not be aligned, so one may end where another begins. A range of
-// addresses may be one segment's for good. Then a word of the first level says so for 2 GiB at
-// once, or one of the second for 32 MiB. With a million live blocks a cell would seldom be in the
-// host's cache. Readers are lock-free and read no segment record, which may be in use for another
-// segment by then. Writers take the map's own lock. Records are never freed before the map, so an
-// answer that is outdated is still a record. Its heap, under its lock, says whether it owns the
-// address.
+// Leads from any device address to the segment that covers it, without a lock. A lookup loads one
+// table word if one range owns the whole 2 GiB for good, two for 32 MiB. Elsewhere it loads three
+// or four. Two more loads say where the table is.
+//
+// The table has cells of 2 MiB, in three levels. The last level is small, so that a range of
+// addresses here and there costs little. The first level is for 48 bits of address, or 57 where a
+// device needs them. A cell names up to two segments. Segments are at least 2 MiB long but need not
+// be aligned, so one may end where another begins. A range may own addresses for good. Then a word
+// of the first level says so for 2 GiB at once, or a word of the second for 32 MiB. With a million
+// live blocks a cell would seldom be in the host's cache.
+//
+// Readers are lock-free and read no segment record, which may be in use for another segment by
+// then. Writers take the map's own lock. Records are never freed before the map, so an answer that
+// is outdated is still a record. Its heap, under its lock, says whether it owns the address.
 #pragma once
 
 #include <array>
@@ -117,7 +119,7 @@ class SegmentMap {
   std::atomic<Word>* near_ CISTERN_GUARDED_BY(mutex_);  ///< the first; readers may be in it still
   std::vector<std::unique_ptr<Branch>> branches_ CISTERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Leaf>> leaves_ CISTERN_GUARDED_BY(mutex_);
-  std::atomic<std::size_t> host_bytes_{0};  ///< of both
+  std::atomic<std::size_t> host_bytes_{0};  ///< of branches_ and leaves_
 };
 
 inline HeapSegment* SegmentMap::find(Address address) const noexcept {

@@ -2,12 +2,12 @@
 //
 // A block freed on the heap's stream may be handed out again on that stream at once: the stream's
 // own order makes it safe. It may go to anyone else as soon as all work queued at its free is
-// complete, on every stream (Note [Unrecorded uses] in progress.hpp). Otherwise the other's work
-// has to be ordered behind that work, on the device or in a graph. For completion a heap counts
-// epochs: every free is stamped with the current epoch. When another heap wants this heap's memory,
-// the epoch ends and a mark of the device is made (device_mark.hpp). Once the mark is reached,
-// every free block stamped with that epoch or an earlier one is safe for all. Several marks may be
-// under way: what was freed between two of them is safe when the second is reached.
+// complete on every stream: Note [Unrecorded uses] in progress.hpp. Otherwise the other's work has
+// to be ordered behind that work, on the device or in a graph. For completion a heap counts epochs:
+// every free is stamped with the current epoch. When another heap wants this heap's memory, the
+// epoch ends and a mark of the device is made (device_mark.hpp). Once the mark is reached, every
+// free block stamped with that epoch or an earlier one is safe for all. Several marks may be under
+// way: what was freed between two of them is safe when the second is reached.
 //
 //   marks[0].epoch <= marks[1].epoch <= … < epoch
 //
@@ -30,10 +30,10 @@ namespace cistern {
 class Completion : public EpochClock {
  public:
   using Answer = EventPool::Answer;
-  /// At most so many marks are under way.
+  /// The most marks that are under way at once.
   static constexpr std::size_t kMostMarks = bound(16);
-  /// So many marks at frees cover all that the heap has. If there were more than may be under way,
-  /// they would replace each other, and each asks all streams.
+  /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last. More marks
+  /// than can be under way would replace each other, and each asks all streams.
   static constexpr std::uint64_t kMarksOfAll = kMostMarks;
 
   using EpochClock::EpochClock;
@@ -66,7 +66,7 @@ class Completion : public EpochClock {
   // ---- Memory that leaves for other addresses, or another heap. Queued work may go on using it
   // through the addresses that it had here.
 
-  /// It was used last in that epoch.
+  /// Memory leaves that was used last in `epoch`.
   void noteLeft(std::uint64_t epoch) noexcept { left_ = std::max(left_, epoch); }
   bool leftInUse() const { return !complete(left_); }
 
@@ -125,19 +125,19 @@ class Completion : public EpochClock {
   // ---- A capture into the pool. Meanwhile frees are for recording.cpp, and what the stream
   // has done by now says nothing of what the capture has freed.
 
-  /// The number of the one that is under way, or 0.
+  /// The number of the capture that is under way, or 0.
   std::uint32_t recorded() const { return recorded_; }
   void beginRecording(std::uint32_t number) noexcept {
     recorded_ = number;
     left_before_recording_ = left_;
   }
-  /// False when that one is not under way.
+  /// False when the capture of that number is not under way.
   bool endRecording(std::uint32_t number) noexcept {
     if (recorded_ != number) return false;
     recorded_ = 0;
     return true;
   }
-  /// Whether work from before the latest may still use what had left by then.
+  /// Whether memory that left before the latest capture may still be in use.
   bool leftInUseBefore() const { return !complete(left_before_recording_); }
 
   /// Checks what is promised above; aborts if it does not hold.
@@ -156,14 +156,14 @@ class Completion : public EpochClock {
     SharedMark mark;
     std::uint64_t epoch = 0;  ///< the last that it covers
   };
-  /// Twelve times all that the heap has.
+  /// After a search, enough early marks to cover the heap twelve times.
   static constexpr std::uint8_t kMostFreeMarks = bound(12 * kMarksOfAll);
 
   std::uint32_t recorded_ = 0;
   bool freed_ = false;
   bool busy_ = false;            ///< a thread is recording or asking, outside the lock
-  std::uint8_t under_way_ = 0;   ///< so many marks, the oldest first
-  std::uint8_t free_marks_ = 0;  ///< so many more are worth one at a free: others look for memory
+  std::uint8_t under_way_ = 0;   ///< how many marks are under way; the oldest comes first
+  std::uint8_t free_marks_ = 0;  ///< marks at frees still to make: others look for memory
   std::uint64_t left_ = 0;       ///< the last epoch in which memory was used that has left since
   std::uint64_t left_before_recording_ = 0;
   std::uint64_t freed_bytes_ = 0;  ///< since the last mark

@@ -12,10 +12,12 @@
 
 namespace cistern {
 
-/// A layout, and the memory behind it. Guarded by the heap's lock. At rest, what was counted last
-/// of the free blocks of segments in use is what the layout says now; and
+/// A layout, and the memory behind it. Guarded by the heap's lock. Between operations, `counted_`
+/// equals the layout's split-free totals, and
 ///
-///   reservedBytes() >= totals().segment_bytes     pages that the device would not take back too
+///   reservedBytes() >= totals().segment_bytes
+///
+/// The rest is parked pages, and pages that the device would not take back.
 class CountedLayout : public Layout {
  public:
   CountedLayout(SizeKind kind, const SplitRules& given, Totals& statistics)
@@ -30,7 +32,7 @@ class CountedLayout : public Layout {
     statistics_.count(kind_, held + difference(now, before),
                       taken + difference(counted_rises_, rises_before));
   }
-  /// Counts a block that begins to wait for queued work (`blocks` is +1), or has ended:
+  /// Counts a block that begins (`blocks` is +1) or ends (-1) to wait for queued work:
   /// Totals::countPending.
   void countPending(const Block& block, int blocks, bool anew) noexcept {
     statistics_.countPending(kind_, block.bytes(), blocks, anew);
@@ -78,7 +80,7 @@ class CountedLayout : public Layout {
   Totals& statistics_;
   SplitFree counted_, counted_rises_;  ///< of the free blocks of segments in use
   std::uint64_t pieces_ = 0;           ///< segments or pages
-  std::uint64_t reserved_bytes_ = 0;   ///< theirs
+  std::uint64_t reserved_bytes_ = 0;   ///< of the pieces
 };
 
 }  // namespace cistern

@@ -19,7 +19,7 @@
 
 namespace cistern {
 
-/// The epochs that a block may have been freed in to be taken.
+/// A range of epochs. A search takes only blocks that were freed in it.
 struct Epochs {
   std::uint64_t first = 0, last = UINT64_MAX;
   static Epochs upTo(std::uint64_t last) { return {0, last}; }
@@ -56,7 +56,7 @@ class EpochClock {
   std::uint64_t epochOf(std::uint32_t stamp) const {
     return stamp == kComplete ? 0 : base_ + stamp;
   }
-  /// The next epoch has no stamp: blocks are to be stamped anew (Heap::endedEpoch).
+  /// The next epoch has no stamp: all blocks must get new stamps (Heap::endedEpoch).
   bool ranOut() const { return epoch_ - base_ == UINT32_MAX; }
   /// From now on kFirst means the present epoch.
   void moveBase() noexcept { base_ = epoch_ - 1; }

@@ -1,4 +1,5 @@
-// Who freed what in a heap lately. Guarded by the heap's lock.
+// The last frees in a heap, each with the code and the thread that made it. Guarded by the heap's
+// lock.
 #pragma once
 
 #include <algorithm>

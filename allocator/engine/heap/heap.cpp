@@ -25,7 +25,7 @@ void begin(Heap& heap, Block& block, const Request& request) CISTERN_REQUIRES(he
 
 }  // namespace
 
-// Memory that another heap could use may have come about, in large blocks of known age.
+// Other heaps may look here again, and the recent frees of large blocks are noted.
 [[gnu::always_inline]] inline void Heap::noteFree(SizeKind kind, const Free& memory,
                                                   std::uint64_t freed_bytes) noexcept {
   if (withdrawn_) [[unlikely]]

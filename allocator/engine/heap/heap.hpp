@@ -32,11 +32,12 @@ inline std::uint64_t largestFree(const FreeIndex& index) {
   return largest ? largest->bytes() : 0;
 }
 
-/// What a heap is told of the allocator's options, and of its pool. Pool::heapOptions says it.
+/// The part of the allocator's options, and of its pool's, that a heap needs. Pool::heapOptions
+/// makes it.
 struct HeapOptions {
   SplitRules small, large;   ///< of small requests, and of large ones
   bool on_pages = false;     ///< its memory is pages, rather than segments
-  std::size_t free_log = 0;  ///< so many frees are remembered for reports
+  std::size_t free_log = 0;  ///< how many frees are remembered for reports
 };
 
 /// Its lock is on a line of its own: threads on other streams have other heaps.
@@ -71,9 +72,9 @@ class alignas(64) Heap : public HeapIdentity {
     Block* const block = still ? seen : layout(segment.kind).find(place);
     return block && ownership::heldByProgram(*block) ? block : nullptr;
   }
-  /// The same without the lock, for a caller that has the block. It may, seldom, miss an existing
-  /// block and return null. For any other caller the result is meaningless. No analysis: it is made
-  /// to be called without the lock.
+  /// The block that lies at a device address, without the lock, for a caller that has the block. It
+  /// may, seldom, miss an existing block and return null. For any other caller the result is
+  /// meaningless. No analysis: it is made to be called without the lock.
   Block* peek(const HeapSegment& segment, Address address) const noexcept CISTERN_NO_TSA {
     const Layout& from = segment.kind == SizeKind::kSmall ? small_ : large_;
     return from.peek(segment.placeOf(address));
@@ -83,14 +84,16 @@ class alignas(64) Heap : public HeapIdentity {
 
   /// A block for the request out of this heap's free memory, or null. Counts it.
   Block* allocate(const Request& request) CISTERN_REQUIRES(mutex());
-  /// The same out of one free block of this heap, for a request of any stream. The block begins at
-  /// `at`, if that is given. Then [at, at + request.rounded()) lies in the free block.
+  /// A block out of one free block of this heap, for a request of any stream. Counts it. The block
+  /// begins at `at`, if that is given. Then [at, at + request.rounded()) lies in the free block.
   Block* allocateFrom(Block& free, const Request& request, std::optional<Address> at = {})
       CISTERN_REQUIRES(mutex());
-  /// The state of a block that goes back among the free. It may be in use until now. Or its last
-  /// use is complete, so that any stream may take it. Or a thread's cache has kept it, and the
-  /// program has let go of it before.
-  enum class Freed : std::uint8_t { kNow, kComplete, kFromCache };
+  /// The state of a block that goes back among the free.
+  enum class Freed : std::uint8_t {
+    kNow,       ///< in use until now
+    kComplete,  ///< its last use is complete: any stream may take it
+    kFromCache  ///< a cache kept it; the program freed it earlier
+  };
   /// Puts a block that the program held, or a pending one, or a cached one, back among the free.
   void release(Block& block, std::uint64_t tick, Freed how = Freed::kNow) noexcept
       CISTERN_REQUIRES(mutex());
@@ -116,39 +119,44 @@ class alignas(64) Heap : public HeapIdentity {
 
   // ---- Memory comes and goes
 
-  /// The origin of a segment. It comes from the device, so that no queued work uses it. Or it comes
-  /// from another heap. Or it comes from here, and the device has refused to take it back.
-  enum class From : std::uint8_t { kDevice, kOtherHeap, kRefused };
+  /// The origin of a segment.
+  enum class From : std::uint8_t {
+    kDevice,     ///< the device: no queued work uses it
+    kOtherHeap,  ///< another heap
+    kRefused     ///< this heap: the device has refused to take it back
+  };
   /// Takes a wholly free segment in. Throws std::bad_alloc, changing nothing.
   void add(HeapSegment& segment, From from) CISTERN_REQUIRES(mutex());
-  /// Lets one go, to the device, or (`returned` is false) to another heap.
+  /// Lets a segment go: to the device if `returned`, else to another heap.
   void remove(HeapSegment& segment, bool returned) noexcept CISTERN_REQUIRES(mutex());
-  /// Memory of a range comes, as free memory that was last used in `epoch`, or goes. Reserved bytes
-  /// are for CountedLayout::countBacking to count.
+  /// Memory comes to [from, to) of a hole as free memory, last used in `epoch`. Returns the free
+  /// block. Reserved bytes are for CountedLayout::countBacking to count.
   Block* fill(SizeKind kind, Block& hole, Address from, Address to, std::uint64_t epoch) noexcept
       CISTERN_REQUIRES(mutex());
+  /// [from, to) of a free block becomes a hole, which it returns. Reserved bytes are for
+  /// CountedLayout::countBacking to count.
   Block* punch(SizeKind kind, Block& free, Address from, Address to) noexcept
       CISTERN_REQUIRES(mutex());
-  /// Whether it has nothing for other heaps and none of them looks here, until memory becomes free,
-  /// or comes. The board that it has joined sets it.
+  /// True while other heaps' searches skip this heap. It ends when memory becomes free or comes.
+  /// The board that the heap has joined sets it.
   bool withdrawn() const CISTERN_REQUIRES(mutex()) { return withdrawn_; }
   void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { withdrawn_ = withdrawn; }
-  /// Notes that the heap has no pages, or segment, for other heaps, and nobody looks here until
-  /// memory becomes free, or comes. Pre: that is true, apart from pages that are parked and blocks
-  /// that the index has left out. This function looks at those itself.
+  /// Other heaps' searches skip this heap from now on, until memory becomes free or comes. Pre: the
+  /// heap has no pages, or segment, for other heaps. Pages that are parked, and blocks that the
+  /// index has left out, do not count: the function looks at them itself.
   void withdraw() noexcept CISTERN_REQUIRES(mutex());
-  /// The same, if that is true.
+  /// withdraw(), if the heap has no pages, or segment, for other heaps.
   void withdrawIfEmpty() noexcept CISTERN_REQUIRES(mutex());
 
   /// Bytes of memory that the heap counts as reserved and that lie free, but in no layout: pages
   /// that pages/ has parked. They come back when the heap gives memory to others.
   std::uint64_t parked_bytes CISTERN_GUARDED_BY(mutex()) = 0;
 
-  /// Ends the present epoch, and returns it. Stamps blocks anew where stamps have run out.
+  /// Ends the present epoch, and returns it. If stamps have run out, all blocks get new ones.
   std::uint64_t endedEpoch() noexcept CISTERN_REQUIRES(mutex());
   /// Whether the heap has no memory, and none on its way to the device. Also, as far as is known,
-  /// nothing that its stream did with former memory is still under way. And nobody asks for that at
-  /// the moment.
+  /// nothing that its stream did with former memory is still under way. No thread is asking its
+  /// marks, and no mark is under way.
   bool holdsNothing() const CISTERN_REQUIRES(mutex()) {
     return reservedBytes() == 0 && busyBytes() == 0 && !leaving_.any() && !completion_.isAsked() &&
            !completion_.leftInUse();
@@ -178,7 +186,7 @@ class alignas(64) Heap : public HeapIdentity {
   std::size_t hostBytes() const CISTERN_REQUIRES(mutex());
   void audit() CISTERN_REQUIRES(mutex());
 
-  /// Hits while blocks were waiting, since those blocks were asked about last.
+  /// Hits since pending blocks were last polled.
   std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex()) = 0;
 
  private:
@@ -190,7 +198,8 @@ class alignas(64) Heap : public HeapIdentity {
     bool fresh = false;   ///< it comes from the device: no queued work uses it
   };
   /// The one door for memory that becomes free here, whether a block is freed, a page comes, or a
-  /// segment. A rule about what a heap keeps stands here; what follows is said by dueAfterFree.
+  /// segment. Put a new rule about kept memory here. Put the work it causes in dueAfterFree. For a
+  /// block or a page it runs before the layout changes; for a segment, after.
   void noteFree(SizeKind kind, const Free& memory, std::uint64_t freed_bytes) noexcept
       CISTERN_REQUIRES(mutex());
 
@@ -225,7 +234,7 @@ class HeapLocks {
   std::vector<Heap*>& heaps_;
 };
 
-/// Calls visit(HeapSegment&), or visit(Block&), for each.
+/// Calls visit(HeapSegment&) for each segment.
 template <class Visit>
 void forEachSegment(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   for (SizeKind kind : kSizeKinds) {
@@ -233,6 +242,7 @@ void forEachSegment(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
       visit(static_cast<HeapSegment&>(*s));
   }
 }
+/// Calls visit(Block&) for each block.
 template <class Visit>
 void forEachBlock(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   forEachSegment(heap, [&](HeapSegment& segment) {
@@ -252,10 +262,10 @@ Block* bestFree(
 }
 /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());
-/// All that lies free is complete; what has left free memory behind may not be.
+/// Everything free now is complete. Memory that has left this heap may still be in use.
 void noteFreeComplete(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
-/// Bytes that lie free in the heaps. Blocks that a thread's cache keeps do not. Takes their locks,
-/// one at a time.
+/// Bytes that lie free in the heaps, without blocks that a thread's cache keeps. Takes the heaps'
+/// locks, one at a time.
 std::uint64_t freeBytes(const std::vector<Heap*>& heaps);
 
 }  // namespace cistern

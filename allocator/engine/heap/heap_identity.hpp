@@ -14,7 +14,8 @@ namespace cistern {
 class Heap;
 class Pool;
 
-/// Where a heap says whether it may have memory for others. HeapTable (heaps/heap_table.hpp) is it.
+/// A board where a heap says whether it may have memory for others. HeapTable
+/// (heaps/heap_table.hpp) is one.
 class OfferBoard {
  public:
   /// Whether the heap may have something for others. Pre: its lock is held.
@@ -26,8 +27,8 @@ class OfferBoard {
 
 /// Stream and pool change neither while the heap holds memory, nor while some of it is on its way
 /// to the device. Anyone may ask at any time. The answer may be outdated a moment later, and code
-/// that acts on it asks again under the lock. But the pool can be looked at. Its record was whole
-/// before it was released to here, and lives as long as the allocator.
+/// that acts on it asks again under the lock. The Pool reference is always safe to read: records
+/// are complete when published, and not deleted before the allocator.
 class HeapIdentity {
  public:
   HeapIdentity(Pool& pool, Stream stream, bool on_pages)
@@ -40,14 +41,14 @@ class HeapIdentity {
   /// look-ups for requests pass over the heap.
   bool forgotten() const { return forgotten_.load(std::memory_order_acquire); }
   void setForgotten(bool forgotten) { forgotten_.store(forgotten, std::memory_order_release); }
-  /// Whether requests of that stream are for this heap, which had it a moment ago. Asked in this
-  /// order: by the time it is not forgotten any more, it is another stream's.
+  /// Whether requests of that stream are for this heap, which had it a moment ago. Reads
+  /// `forgotten_` first: become() writes the stream before it clears `forgotten_`.
   bool isFor(Stream s) const { return !forgotten() && stream() == s; }
   /// Whether its memory is pages, rather than segments. Changes at most once, before the heap has
   /// ever had memory: Heap::leavePages.
   bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }
-  /// How many streams and pools it has belonged to before. Notes that others keep of it under
-  /// number() are of one of them. Changes while it holds nothing.
+  /// How many streams and pools the heap has belonged to before. Notes stored under number() carry
+  /// it, so that stale ones are recognised. Changes while the heap holds nothing.
   std::uint32_t incarnation() const { return incarnation_.load(std::memory_order_relaxed); }
   /// The stream that a block in use was allocated for.
   Stream streamOf(const Block& block) const {
@@ -55,13 +56,13 @@ class HeapIdentity {
   }
   Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
 
-  /// So many heaps were made before it.
+  /// How many heaps were made before it.
   std::size_t number() const { return number_; }
-  /// Pre: nobody else sees it yet. A heap that has joined none offers nothing.
+  /// Pre: nobody else sees the heap yet. A heap that has joined no board offers nothing.
   void join(OfferBoard& board, std::size_t number) { board_ = &board, number_ = number; }
 
  protected:
-  /// It is that stream's from now on, in a pool with the same backing.
+  /// The heap is that stream's from now on, in a pool with the same backing.
   void become(Pool& pool, Stream stream) noexcept {
     pool_.store(&pool, std::memory_order_release);
     stream_.store(stream, std::memory_order_relaxed);

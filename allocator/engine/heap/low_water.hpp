@@ -1,5 +1,12 @@
-// Low water: a program has let go of all but what it keeps. At that moment, once a step or a batch,
-// the bytes in use are as few as they ever are. Programs repeat themselves from there.
+// Low water: the moment, once a step or a batch, at which a heap has the fewest bytes in use.
+//
+// Programs repeat themselves in rounds. A round begins when the program has let go of all but what
+// it keeps. From there usage rises at misses and falls at frees, until it is as low again. At low
+// water pages go home (pages/placing.cpp), so that the next round finds them where this one did.
+//
+// A heap cannot know while usage falls whether it will fall further. So the lows of earlier rounds
+// foretell the next: the least of them, and a little more, is the mark. Usage at or below the mark
+// is low water.
 #pragma once
 
 #include <algorithm>
@@ -10,35 +17,38 @@
 
 namespace cistern {
 
-/// Its owner feeds it the bytes in use. It costs one comparison per free.
+/// The heap tells it the bytes in use. Costs one comparison per free. Guarded by the heap's lock.
 class LowWater {
  public:
-  /// `busy` bytes are in use after a free. True at low water.
+  /// Called after a free, with `busy` bytes in use. True at low water.
   bool fall(std::uint64_t busy) {
     low_ = std::min(low_, busy);
     return busy <= mark_;
   }
-  /// The same, if there is something to do at low water.
+  /// Called after a free, with `busy` bytes in use. True at low water with work to do: pages may be
+  /// away from home.
   bool isDue(std::uint64_t busy) { return fall(busy) && pages_moved_; }
-  /// How many bytes may go before low water with something to do, of `busy` in use.
+  /// How many of `busy` bytes in use may be freed before isDue(). Without work to do: any number.
   std::int64_t until(std::uint64_t busy) const {
     if (!pages_moved_) return std::int64_t{1} << 60;
     return busy > mark_ ? std::int64_t(busy - mark_) : 0;
   }
-  /// Low water came when a cache was put back: nobody could do anything about it.
+  /// A cache flush reached low water, where the caller could not act: it holds the heap's lock.
   void notePassed() { passed_ = true; }
-  /// Whether that was so, and with `busy` bytes in use it is still low water. Asked once.
+  /// Whether notePassed() was called, and `busy` bytes in use are still low water with work to do.
+  /// Clears the note.
   bool takePassed(std::uint64_t busy) {
     return std::exchange(passed_, false) && pages_moved_ && busy <= mark_;
   }
-  /// Pages have come to the heap, or to other places in it, since the last low water: some may be
-  /// away from home (pages/placing.cpp). To send them home is the work to do at low water.
+  /// Pages have come to the heap, or to other places in it: some may be away from home. To send
+  /// them home is the work to do at the next low water.
   void notePagesMoved() { pages_moved_ = true; }
   bool pagesMoved() const { return pages_moved_; }
-  /// `busy` bytes are in use at a moment that matters, more than at the low before it. The next low
-  /// is measured by that low.
+  /// Called at a miss that pages serve, with `busy` bytes in use. If usage has risen by more than a
+  /// quarter since the last low, that low becomes a sample for the mark.
   void rise(std::uint64_t busy) {
-    if (busy / 2 > high_) {  // it is still beginning, and does not come back to what was before
+    // Usage has more than doubled: the program is starting up, and earlier lows do not count.
+    if (busy / 2 > high_) {
       if (busy / 2 > most_) was_reached_ = false;
       most_ = std::max(most_, busy);
       high_ = busy;
@@ -57,8 +67,8 @@ class LowWater {
     mark_ = expected + (without(Mechanism::kLowWaterSlack) ? 0 : expected / 64);
     low_ = kNone;
   }
-  /// The work to do at low water was done, with `busy` bytes in use. The bytes may go on falling.
-  /// Memory in use stays where it is, and may go when more of it is free.
+  /// The work of low water is done now, with `busy` bytes in use. Pages with blocks in use stay
+  /// away from home. Until usage rises again, only a low an eighth deeper may send them.
   void noteReached(std::uint64_t busy) {
     pages_moved_ = busy != 0;
     passed_ = false;
@@ -68,11 +78,11 @@ class LowWater {
     rises_ = 0;
     was_reached_ = true;
   }
-  /// Whether that was so since it last grew to twice all that it ever was.
+  /// Whether low water was reached since usage last more than doubled its maximum.
   bool wasReached() const { return was_reached_; }
 
  private:
-  /// A low that does not come again is forgotten after so many rises, or twice as many.
+  /// A low that does not come again is forgotten after kBackoff samples, or at most twice as many.
   static constexpr unsigned kBackoff = 1024;
   static constexpr std::uint64_t kNone = UINT64_MAX;
 
@@ -80,12 +90,12 @@ class LowWater {
   bool pages_moved_ = false;
   bool passed_ = false;
   unsigned rises_ = 0;
-  std::uint64_t most_ = 0;        ///< as high_, since the very beginning
-  std::uint64_t high_ = 0;        ///< more than half of the most at any rise
-  std::uint64_t low_ = kNone;     ///< the least after a free since the last rise
-  std::uint64_t least_ = kNone;   ///< of the lows of the last rises, fewer than kBackoff
-  std::uint64_t before_ = kNone;  ///< of the kBackoff before
-  std::uint64_t mark_ = 0;        ///< at or below it is low water
+  std::uint64_t most_ = 0;        ///< at least half of the maximum at any miss
+  std::uint64_t high_ = 0;        ///< at least half of the maximum since the last reset
+  std::uint64_t low_ = kNone;     ///< the least after a free since the last sample
+  std::uint64_t least_ = kNone;   ///< of the latest samples, at most kBackoff
+  std::uint64_t before_ = kNone;  ///< of the kBackoff samples before those
+  std::uint64_t mark_ = 0;        ///< usage at or below it is low water
 };
 
 }  // namespace cistern

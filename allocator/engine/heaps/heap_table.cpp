@@ -172,7 +172,7 @@ std::vector<Heap*> HeapTable::all() const {
   return heaps;
 }
 
-// The first of the heaps numbered [from, end) that offers that, or `end`.
+// The first of the heaps numbered [from, end) that offers `offer`, or `end`.
 std::size_t HeapTable::nextOf(Offer offer, std::size_t from, std::size_t end) const noexcept {
   if (from >= end) return end;
   const std::uint8_t* const all = offering_.data();

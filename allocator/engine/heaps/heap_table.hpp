@@ -7,12 +7,11 @@
 //
 // Every answer of the hash table is checked: a slot may name a heap that is another stream's by
 // now, and is passed over then. A stream that it does not find is looked up again under the lock
-// before a heap is made. So a reader may look into an outgrown table, or one that is being filled
-// anew.
+// before a heap is made. So a reader may look into an outgrown table, or one that is being filled.
 //
-// Every heap may have memory for others, except those that somebody has looked into and found
-// without. Those may again as soon as memory is freed there, or comes. So n streams that hold what
-// they have are looked into n times, not n times by each. The table knows which of them may give to
+// Every heap counts as having memory for others, until somebody looks into it and finds none. It
+// counts again as soon as memory becomes free there, or comes. So n streams that hold what they
+// have are looked into n times, not n times by each. The table knows which heaps may give to
 // anybody, so a search passes over n pools in use without looking at each.
 //
 // Locks: the writers', and that of the list.
@@ -51,7 +50,7 @@ class HeapTable final : public OfferBoard {
   void setForgotten(Stream stream, bool forgotten) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
-  /// The same one by one; null beyond the last.
+  /// The heap of that number, parked or not; null beyond the last.
   Heap* at(std::size_t number) const noexcept {
     const MutexLock lock(list_mutex_);
     return number < heaps_.size() ? heaps_[number].get() : nullptr;
@@ -66,8 +65,8 @@ class HeapTable final : public OfferBoard {
     std::size_t own = 0;     ///< not of the default pool, whose heaps are among the others
     std::size_t number = 0;  ///< of the next heap to look at
   };
-  /// The next that may have memory for others and is of those; null at the end. Its pool may be
-  /// another a moment later.
+  /// The next heap of the search that may have memory for others; null at the end. A moment later
+  /// it may belong to another pool.
   Heap* nextOffering(Search& search) const noexcept;
   /// Whether the heap may have something for others: memory has become free there, or come; or it
   /// was looked for in vain. Pre: its lock is held.
@@ -97,7 +96,9 @@ class HeapTable final : public OfferBoard {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
   }
   static void fill(Slots& slots, Heap* heap) noexcept;
-  /// The memory that a heap may have: the default pool's, a live pool's, or a draining one's.
+  /// The owner of the memory that a heap may have for others: the default pool, a live pool, or a
+  /// draining one. It tells a search to whom the heap may give. Pool::givesTo states the same rule;
+  /// change both.
   enum class Offer : std::uint8_t { kNothing, kDefault, kLive, kDraining };
   static Offer offerOf(const Pool& pool) {
     if (pool.isDefault()) return Offer::kDefault;

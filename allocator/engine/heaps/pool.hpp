@@ -22,7 +22,7 @@ namespace cistern {
 
 class Recording;
 
-/// What the heaps of a pool with these rules are told.
+/// The options for the heaps of a pool with these rules.
 inline HeapOptions heapOptionsOf(const SizeRules& rules, bool on_pages) {
   return {rules.splitRules(SizeKind::kSmall), rules.splitRules(SizeKind::kLarge), on_pages,
           rules.freeLog()};
@@ -47,8 +47,8 @@ class Pool {
   Stage stage() const { return stage_.load(std::memory_order_acquire); }
   /// Constant while the pool has memory. They are the allocator's own, made before any pool.
   const SizeRules& rules() const { return *rules_.load(std::memory_order_relaxed); }
-  /// What its heaps are told. Only the default pool's preserve the wilderness. With it, graphs that
-  /// share a pool came to need up to 3.5 % more when they were captured in ascending order.
+  /// The options for its heaps. Only the default pool's preserve the wilderness. With it, graphs
+  /// that share a pool came to need up to 3.5 % more when they were captured in ascending order.
   HeapOptions heapOptions() const {
     HeapOptions options = heapOptionsOf(rules(), onPages());
     options.small.preserve_wilderness &= isDefault();
@@ -65,8 +65,8 @@ class Pool {
 
   /// From nowhere to live. Pre: stage() == kNowhere.
   void open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules, bool on_pages);
-  /// Its memory comes in segments from now on. Pre: so it does to its heaps, and none came in
-  /// pages.
+  /// Its memory comes in segments from now on. Pre: its heaps already use segments, and no page
+  /// ever came.
   void leavePages(const SizeRules& rules) noexcept {
     rules_ = &rules;
     on_pages_ = false;
@@ -80,13 +80,14 @@ class Pool {
   /// The stream's heap here, or null; also when the stream is forgotten. Not for the default pool,
   /// whose heaps the table finds.
   Heap* find(Stream stream) const;
-  /// The same, or that of a forgotten stream with that handle: the next gets it.
+  /// The stream's heap here, or that of a forgotten stream with that handle; or null. The next
+  /// stream with the handle gets the heap.
   Heap* heapWith(Stream handle) const;
   std::vector<Heap*> heaps() const {
     const MutexLock lock(mutex_);
     return heaps_;
   }
-  /// Calls visit(Heap&) for each, without the lock. Those that come meanwhile are visited too. Pre:
+  /// Calls visit(Heap&) for each, without the lock. Heaps that come meanwhile are visited too. Pre:
   /// none goes meanwhile.
   template <class Visit>
   void forEachHeap(Visit visit) const {
@@ -128,14 +129,15 @@ class Pool {
   bool lendsNow() const { return lends && stage() == Stage::kLive; }
 
   /// Code that holds a copy is doing something with the pool; a draining pool stays meanwhile. No
-  /// first copy is given out while visited() is asked: both are done under one lock (Pools).
-  /// It may still say yes when the last visitor has gone; what that did is under locks of its own.
+  /// first copy is given out while visited() is asked: both are done under one lock (Pools). The
+  /// answer may stay true briefly after the last visitor has gone. The visitor's work was under
+  /// other locks.
   std::shared_ptr<void> token() const { return token_; }
   bool visited() const { return token_.use_count() > 1; }
 
-  /// Whether what lies wholly free here may move to a heap of `taker`. Private pools take from
-  /// what belongs to nobody in particular; the default pool from a live one only if that lends and
-  /// `last_resort`.
+  /// Whether what lies wholly free here may move to a heap of `taker`. Private pools take from what
+  /// belongs to nobody in particular. The default pool takes from a live one only if it lends and
+  /// `last_resort`. HeapTable::Offer states the same rule for searches; change both.
   bool givesTo(const Pool& taker, bool last_resort) const {
     if (this == &taker || default_ || stage() == Stage::kDraining) return true;
     return last_resort && taker.default_ && lends.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// What misses and calls turn out to cost, which decides how large new pages are.
+// The cost of misses and calls, as measured. It decides how large new pages are.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class CostController {
   }
   /// The factor by which the size of a new page is multiplied.
   double scale() const { return std::exp2(overdrawn_ / kOctave); }
-  /// Whether so much is overdrawn that fewer calls matter more than what pages strand.
+  /// Whether fewer calls matter more than what pages strand: much is overdrawn.
   bool muchOverdrawn() const { return overdrawn_ >= 2 * kOctave; }
   /// The scale where cost does not count.
   static double leastScale() { return 0.25; }

@@ -1,4 +1,4 @@
-// What the pages backing notes of each heap. Guarded by the backing's lock.
+// Notes that the pages backing keeps of each heap. Guarded by the backing's lock.
 #pragma once
 
 #include <array>

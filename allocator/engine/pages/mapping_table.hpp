@@ -100,10 +100,10 @@ class MappingTable {
 
   PageRange& addRange() { return ranges_.emplace_back(); }
   const std::list<PageRange>& ranges() const { return ranges_; }
-  /// Those without a current mapping come first.
+  /// All pages. Those without a current mapping come first.
   std::list<PhysicalPage>& pages() { return pages_; }
   const std::list<PhysicalPage>& pages() const { return pages_; }
-  /// Those that nobody holds, the oldest first.
+  /// The stale mappings that nobody holds, the oldest first.
   std::list<Mapping>& staleMappings() { return stale_; }
   const std::list<Mapping>& staleMappings() const { return stale_; }
   std::size_t hostBytes() const {

@@ -28,8 +28,8 @@ class Mover {
   /// Pre: the heap has a range of the request's kind.
   Mover(State& state, Heap& heap, const Request& request, PagesFrom from);
 
-  /// The block; null when it cannot be had. PageBacking::place says what has changed then. Throws
-  /// std::bad_alloc; the same has changed then.
+  /// The block; null when it cannot be had. Throws std::bad_alloc. PageBacking::place says what has
+  /// changed when there is no block.
   Block* place();
 
  private:
@@ -66,7 +66,7 @@ class Mover {
   const PagesFrom from_;
   const std::uint64_t number_;  ///< of the miss
   const std::uint64_t began_ns_;
-  std::uint64_t asked_ns_ = 0;  ///< of that, asking streams: the size of pages does not change it
+  std::uint64_t asked_ns_ = 0;  ///< of this miss, asking streams; page size does not affect it
   Reservation reserved_;
   bool unparked_ = false;        ///< some pages were parked until this miss
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now

@@ -61,7 +61,7 @@ struct PhysicalPage {
   /// low water parks it, and does not send it home. It is late no longer once another heap takes
   /// it, or a low water finds more than a sixteenth of its heap late.
   bool late = false;
-  /// A low water has taken it, a late page, out of free memory: it has no current mapping, and is
+  /// A low water has taken it, a late page, out of free memory. It has no current mapping, and is
   /// mapped at its home, where the layout sees a hole. Its heap unparks it before a miss would map
   /// anything, before it gives pages back, and before another heap gets its pages.
   bool parked = false;

@@ -43,8 +43,8 @@ class PageBacking {
   /// Gives pages that lie wholly free in the heaps back to the device until `bytes` are back.
   /// Returns how many are. Heaps whose memory is segments are passed over.
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
-  /// The same for all free memory. The background thread, or a later miss, gives back what queued
-  /// work may still use.
+  /// Gives all pages that lie wholly free in the heaps back to the device. The background thread,
+  /// or a later miss, gives back what queued work may still use.
   void emptyCache(const std::vector<Heap*>& heaps);
   /// As SegmentBacking's.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);

@@ -18,8 +18,8 @@ constexpr double kLeastUnits = 4, kMostUnits = 8;
 /// 64 MiB. The middle of a large request is free when all of it is. If much is overdrawn, a gap up
 /// to that size is not cut at all.
 constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
-/// Either size is at most this part of the limit, and that part of what is left below it. So many
-/// pages may be pinned down by one small block each before it shows.
+/// Either size is at most this part of the limit, and that part of what is left below it. That many
+/// pages can each be pinned down by one small block before it shows.
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
 
 std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_t gap,

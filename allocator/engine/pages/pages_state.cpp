@@ -57,8 +57,8 @@ namespace {
 /// device refuses, and so on.
 constexpr std::uint64_t kReservedTimes = 2;
 constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts granules in 32 bits
-constexpr std::uint64_t kExtendUnits = 64;  // a range doubles, and from there on grows by so many
-constexpr std::uint64_t kRoomBeyond = 16;   // behind a request, for a page larger than its rest
+constexpr std::uint64_t kExtendUnits = 64;     // a range doubles up to this, then grows by it
+constexpr std::uint64_t kRoomBeyond = 16;      // behind a request, for a page larger than its rest
 
 // Many heaps share the addresses there are, so each further range is content with fewer. All ranges
 // together then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.

@@ -11,23 +11,23 @@ namespace cistern::pages {
 /// The hole that covers a place of a range. Pre: there is one.
 Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRES(heap.mutex());
 
-/// Prepares for so many pages to leave memory of either kind, and to come, without host memory.
+/// Prepares for `pages` pages to leave memory of either kind, and to come, without host memory.
 /// Throws std::bad_alloc, changing nothing.
 void prepareMoves(Heap& heap, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
 
 /// The pages leave free memory. Sorts the mappings. Pre: a scan of now has found them. Throws
 /// std::bad_alloc, changing nothing.
 void takeOut(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
-/// The same, and what each needs to come back is kept until Layout::endReserve.
+/// takeOut(), and what each page needs to come back is kept until Layout::endReserve.
 void reserve(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
 
 /// The page becomes free memory where the mapping is, last used in that epoch of the heap's.
 /// Returns the block that it is part of. Pre: prepared for.
 Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
-/// The same for a page that comes through a stale mapping of the heap's, which is its current one
-/// from now on. Pre: the page has no current one, and the lock of the heap that counts it is held,
-/// too.
+/// The page becomes free memory where a stale mapping of the heap's is, last used in that epoch.
+/// The mapping is its current one from now on. Returns the block that it is part of. Pre: prepared
+/// for. The page has no current mapping, and the lock of the heap that counts it is held, too.
 Block* arrive(State& state, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in the heap, or that it has parked, come to where these stale
@@ -35,27 +35,29 @@ Block* arrive(State& state, Heap& heap, Mapping& at, std::uint64_t last_use) noe
 /// now has found those that lie free. Throws std::bad_alloc, changing nothing.
 Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
-/// The same for pages that lie wholly free in any heaps of the pool. Memory that comes to another
-/// heap counts as used until now. Sorts the mappings. Pre: prepared for in all of these heaps,
-/// whose locks are held. Also pre: the stream of the heap that a page comes to follows that of the
-/// heap it leaves.
+/// Pages that lie wholly free in any heaps of a pool come to where these stale mappings of theirs
+/// are. No device call. Memory that comes to another heap counts as used until now. Sorts the
+/// mappings. Pre: prepared for in all of these heaps, whose locks are held. Also pre: the stream of
+/// the heap that a page comes to follows that of the heap it leaves.
 void comeBack(State& state, std::vector<Mapping*>& at) noexcept;
 
-// ---- What is done at low water (heap/low_water.hpp), and at each one: pages go home. A program
-// that repeats itself finds them where they were, and its windows' mappings with them.
+// ---- The work at each low water (heap/low_water.hpp): pages go home. A program repeats itself
+// in rounds, each from one low water to the next. It finds pages where they were, and its windows'
+// mappings with them.
 //
-// Late pages, those that a heap made after its first low water, are parked instead. Such a program
-// has begun its round without them. If they lay free when the next round begins, they would be
-// small blocks of odd places. Best fit would take them for what the round before put elsewhere, and
-// no window would be needed where it was. So the layout sees a hole at their home. The miss that
-// took them into use in the round before finds its mapping of them there, and takes them back.
+// Late pages, those that a heap made after its first low water, are parked instead. The program has
+// begun its round without them. If they lay free when the next round begins, they would be small
+// blocks at odd places. Best fit would place requests there that the last round placed elsewhere.
+// Later windows would then differ, and need mapping. So the layout sees a hole at the home of a
+// late page. The miss that took the page into use in the last round finds its mapping there, and
+// takes the page back.
 //
-// Nothing is lost by it. They are all unparked first in three cases: a miss would have to map, the
-// heap gives pages back, or another heap asks for pages. Pages that such a miss has no use for are
-// parked again. So the round after needs no call, and unparks nothing. And late pages are few. If
-// much was made since the last low water, it belongs to what rounds begin with from now on.
+// Nothing is lost by it. Late pages are all unparked first in three cases: a miss would have to
+// map, the heap gives pages back, or another heap wants them. Pages that the miss has no use for
+// are parked again. So the round after needs no call, and unparks nothing. And late pages are few.
+// If much was made since the last low water, it belongs to what rounds begin with from now on.
 //
-//   page.parked  =>  no current mapping, no pins, late, counted by the heap that made it, and
+//   page.parked  =>  no current mapping, no holds, late, counted by the heap that made it, and
 //                   mapped at home, through which it is unparked
 
 /// Pages that lie wholly free in the heap go home, as far as they are mapped there, or are parked.

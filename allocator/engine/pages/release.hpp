@@ -13,7 +13,7 @@ namespace cistern::pages {
 /// Which free pages to give back.
 struct ReleaseRule {
   std::uint64_t latest_epoch = UINT64_MAX;  ///< of the heap's: not used later
-  std::uint64_t bytes = UINT64_MAX;         ///< until so many are back
+  std::uint64_t bytes = UINT64_MAX;         ///< how many to give back
   std::uint32_t most_units = UINT32_MAX;    ///< of a page
 };
 
@@ -26,8 +26,8 @@ struct Released {
 
 /// Gives free pages of the heap back, the longest unused first.
 Released releaseFree(State& state, Heap& heap, const ReleaseRule& rule);
-/// The same, without asking the heap's own stream first. A page's stale mappings in other heaps may
-/// still ask for theirs.
+/// releaseFree(), without asking the heap's own stream first. A page's stale mappings in other
+/// heaps may still ask for their streams.
 Released releaseComplete(State& state, Heap& heap, const ReleaseRule& rule);
 /// Gives spare pages back, until the device refuses one. Returns how many bytes are.
 std::uint64_t releaseSpares(State& state) noexcept;

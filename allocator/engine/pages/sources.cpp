@@ -12,8 +12,8 @@ namespace cistern::pages {
 namespace {
 
 constexpr std::size_t kNoLimit = SIZE_MAX;
-/// A capture may move about so many times the memory of the heap that it takes from. All that it
-/// has moved is counted in bytes. Memory that it may still move is counted in pages, of 8 MiB each.
+/// A capture may move about kMovedInCapture times the heap's memory. All that it has moved is
+/// counted in bytes. Memory that it may still move is counted in pages, of 8 MiB each.
 constexpr std::uint64_t kMovedInCapture = 64, kPageOfCapture = 4 * kUnit;
 
 /// Free pages that may be taken. Pages of one size in units go in a fixed order. The page of the
@@ -108,7 +108,7 @@ void Mover::giveBackSmall() {
     looked += others.size();
     if (others.empty() || looked > StreamProgress::kMostHeaps) return;
     seek(others, asked);
-    asked = 1;  // the rest is for later requests; none would mean no mark
+    asked = 1;  // later requests ask the other streams; 0 would make no mark at all
     for (Heap* heap : others) {
       if (lacking > 0) give(*heap);
     }
@@ -120,8 +120,8 @@ bool Mover::captured() const {
   return heap_.completion().recorded() != 0;
 }
 
-// The source's pool may be another a moment later. But only a heap that holds nothing changes its
-// pool. No heap is given a page while the backing's lock is held, so there would be nothing to
+// The source may belong to another pool a moment later. But only a heap that holds nothing changes
+// its pool. No heap is given a page while the backing's lock is held, so there would be nothing to
 // take.
 bool Mover::mayTakeFrom(const Heap& source) const {
   return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
@@ -169,7 +169,7 @@ void Mover::takeFromOthers(Which which) {
     looked += others.size();
     if (others.empty() || (!pressed_ && looked > StreamProgress::kMostHeaps)) break;
     if (which == Which::kComplete) seek(others, asked);
-    if (!pressed_) asked = 1;  // the rest is for later requests; none would mean no mark
+    if (!pressed_) asked = 1;  // later requests ask the other streams; 0 would make no mark at all
     for (Heap* source : others) {
       if (which == Which::kAny && !state_.core.progress.answers(source->stream())) continue;
       takeFrom(*source, which, kNoLimit);

@@ -101,8 +101,8 @@ Address runEnd(const Block& hole, std::uint64_t bytes) {
   return last->end();
 }
 
-/// The places in a hole, or before it, where windows of so many bytes may begin; each with the
-/// block that it is in.
+/// The places in a hole, or before it, where windows of `bytes` may begin; each with the block that
+/// it is in.
 template <class Consider>
 void forEachStart(Block& hole, const FreePageScan& scan, std::uint64_t bytes, Consider consider) {
   const PageRange& range = rangeOf(hole);

@@ -103,7 +103,7 @@ Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) 
 
 // A capture of the stream comes before the pool that a request names: only the capture's pool keeps
 // in place what the graph will use. The route keeps the recording alive meanwhile. When the host
-// has no memory to note the pin, the block is free again, as if it had never been found.
+// has no memory to note the hold, the block is free again, as if it had never been found.
 void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* named) {
   engine.made.requireHere("allocate");
   const Route route = engine.pools.route(

@@ -1,4 +1,5 @@
-// The steps of a miss that do not make the host wait.
+// The steps of a miss that do not wait until memory becomes free. One thing here does make the host
+// wait: giving a segment back waits for all queued work.
 #include "allocator/engine/paths/fallback_steps.hpp"
 
 #include "allocator/engine/capture/recording.hpp"
@@ -107,7 +108,7 @@ Block* afterMakingRoom(Engine& engine, Heap& heap, const Request& request) {
   const MutexLock lock(engine.pressure_mutex);
   if (Block* block = search(engine, heap, request)) return block;
   if (!request.pool->onPages()) return afterGivingSegmentsBack(engine, heap, request);
-  // Whole pages of theirs were asked for already.
+  // Whole pages of other streams were asked for already.
   if (Block* block = partsOfOthers(engine, heap, request)) return block;
   return makeRoomFor(engine, request) ? moreMemory(engine, heap, request) : nullptr;
 }

@@ -1,6 +1,6 @@
 // The steps of a miss: each looks for memory in one place. The order in which they are tried is
-// that of the tables in fallbacks.cpp. Those that look at what there is are in fallback_steps.cpp;
-// those that make the host wait are in waiting_steps.cpp.
+// that of the tables in fallbacks.cpp. The steps that look at what there is are in
+// fallback_steps.cpp. The steps that wait until memory becomes free are in waiting_steps.cpp.
 //
 // A step is called without a heap's lock. It returns null if it has found nothing.
 #pragma once
@@ -28,8 +28,9 @@ inline Block* firstOf(std::span<const Step> steps, Engine& engine, Heap& heap,
 Block* search(Engine& engine, Heap& heap, const Request& request);
 /// Memory that the capture has freed, in the graph's order. Pre: the request is a capture's.
 Block* fromCapture(Engine& engine, Heap& heap, const Request& request);
-/// Some blocks, or all, whose last use on other streams is complete by now.
+/// Some blocks whose last use on other streams is complete by now.
 Block* afterEvents(Engine& engine, Heap& heap, const Request& request);
+/// All blocks whose last use on other streams is complete by now.
 Block* afterAllEvents(Engine& engine, Heap& heap, const Request& request);
 /// Memory that pools and graphs which have ended do not need.
 Block* afterTidying(Engine& engine, Heap& heap, const Request& request);
@@ -39,14 +40,15 @@ Block* afterGarbageCollection(Engine& engine, Heap& heap, const Request& request
 Block* moreMemory(Engine& engine, Heap& heap, const Request& request);
 /// A segment just as large as need be.
 Block* growTightly(Engine& engine, Heap& heap, const Request& request);
-/// Parts of other streams' memory: complete ones; or also those that the stream is made to wait
-/// for.
+/// Parts of other streams' memory whose last use is complete.
 Block* completePartsOfOthers(Engine& engine, Heap& heap, const Request& request);
+/// Parts of other streams' memory: complete ones, or parts that the stream is made to wait for.
 Block* partsOfOthers(Engine& engine, Heap& heap, const Request& request);
 /// Parts of other streams' memory, or room made by giving back.
 Block* afterMakingRoom(Engine& engine, Heap& heap, const Request& request);
 /// A small request out of large memory, or a large one out of small.
 Block* fromOtherKind(Engine& engine, Heap& heap, const Request& request);
+/// fromOtherKind() for a capture: out of memory that it has freed, free memory, or complete parts.
 Block* fromOtherKindInCapture(Engine& engine, Heap& heap, const Request& request);
 
 // ---- What the host waits for --------------------------------------------------------------------
@@ -57,8 +59,10 @@ Block* afterPending(Engine& engine, Heap& heap, const Request& request);
 Block* afterResetGraphs(Engine& engine, Heap& heap, const Request& request);
 /// Memory that is complete when the whole device is.
 Block* afterTheDevice(Engine& engine, Heap& heap, const Request& request);
-/// All free memory, given back and made anew: that of nobody; or that of live pools too.
+/// Free memory, given back and made again: of the default pool, draining pools and the request's
+/// own pool.
 Block* afterGivingAllBack(Engine& engine, Heap& heap, const Request& request);
+/// Free memory, given back and made again: of live pools too.
 Block* afterGivingLivePoolsBack(Engine& engine, Heap& heap, const Request& request);
 
 }  // namespace cistern::slow_path

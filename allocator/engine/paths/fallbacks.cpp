@@ -29,8 +29,8 @@ constexpr Step kSteps[] = {
     afterPending,              // blocks that wait for other streams, a stream at a time
     afterResetGraphs,          // what graphs that were reset still hold
     afterTheDevice,            // what is complete when the whole device is
-    afterGivingAllBack,        // all that lies free, given back and made anew
-    afterGivingLivePoolsBack,  // the same of pools that others use
+    afterGivingAllBack,        // all that lies free, given back and made again
+    afterGivingLivePoolsBack,  // live pools' free memory too, given back and made again
     fromOtherKind,             // a small request out of large memory, or a large one out of small
 };
 
@@ -45,13 +45,14 @@ constexpr Step kStepsOfCapture[] = {
     fromOtherKindInCapture,  // a small request out of large memory, or a large one out of small
 };
 
-// Always at first, then ever less often, since each takes as long as there are blocks.
+// An audit visits every block. So it runs at each early tick, and later ever more seldom.
 [[maybe_unused]] void auditAtTick(Engine& engine) {
   const std::uint64_t tick = engine.now();
   if (tick < 256 || std::has_single_bit(tick)) audit(engine);
 }
 
-/// A thread goes through the steps so often at most: others that go on would keep it there.
+/// Most passes over the steps. Without a bound, other threads' activity could keep a thread here
+/// forever.
 constexpr int kTries = 8;
 
 Block* goThrough(std::span<const Step> steps, Engine& engine, Heap& heap, const Request& request) {

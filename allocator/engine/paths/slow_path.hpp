@@ -10,8 +10,8 @@ namespace cistern::slow_path {
 
 /// CachingAllocator::allocate, which says what it throws.
 void* allocate(Engine& engine, std::size_t bytes, Stream stream);
-/// The same in the pool given; in a capture's if one records the stream. Pre: the pool is live, and
-/// stays so meanwhile.
+/// CachingAllocator::allocate in the pool given; in a capture's pool if one records the stream.
+/// Pre: the pool is live, and stays so meanwhile.
 void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool);
 
 /// The heap of the request's stream and pool. It is found, made for a stream that is named for the
@@ -27,7 +27,7 @@ Block& fallBack(Engine& engine, Heap& heap, const Request& request);
 
 /// Takes a block back. `recent`: the block, if the thread was handed it lately; or null.
 void free(Engine& engine, void* pointer, const void* caller, Block* recent) noexcept;
-/// The same of a block that was not looked up in the caches.
+/// Takes back a block that was not looked up in the caches.
 void freeAt(Engine& engine, Address address, const void* caller) noexcept;
 
 }  // namespace cistern::slow_path

@@ -1,5 +1,5 @@
-// What an allocator holds as a whole, and its invariants. Thread-safe. A function that looks at all
-// heaps holds them still meanwhile.
+// The contents of an allocator as a whole, and its invariants. Thread-safe. A function that looks
+// at all heaps holds them still meanwhile.
 #pragma once
 
 #include "allocator/engine/engine.hpp"

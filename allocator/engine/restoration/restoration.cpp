@@ -119,8 +119,8 @@ class Restoration {
 
   // ---- Looking ---------------------------------------------------------------------------------
 
-  // Each look begins anew. The pool's user ensures that nothing else happens in the pool. But its
-  // memory may go back to the device, be lent, or, if the pool is draining, move elsewhere.
+  // Each look begins from nothing. The pool's user ensures that nothing else happens in the pool.
+  // But its memory may go back to the device, be lent, or, if the pool is draining, move elsewhere.
   void look() {
     leaving_.clear();
     making_.clear();

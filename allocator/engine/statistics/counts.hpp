@@ -54,8 +54,8 @@ struct Counts {
 };
 
 /// The sums that all threads have published, of small sizes, large ones, and both. They are the
-/// present values, their peaks, and what was taken since somebody last asked to begin anew. No lock
-/// of its own.
+/// present values, their peaks, and what was taken since somebody last reset that count. No lock of
+/// its own.
 ///
 ///   now[both] == now[small] + now[large], taken likewise;  now <= peak after raisePeaks()
 class StatSums {

@@ -34,7 +34,7 @@ class ThreadCache;
 class Totals;
 
 struct alignas(64) ThreadCounters {
-  /// Those of one kind of sizes.
+  /// The counters of one kind of sizes.
   struct Kind {
     Counts room;
     Counts taken;  ///< what was added since the last publication, without what went
@@ -43,7 +43,7 @@ struct alignas(64) ThreadCounters {
     static constexpr std::int64_t kAlone = INT64_MAX;
 
     /// One block that the program takes. Returns `near()`; or, if there was no room for it,
-    /// `far(bytes, requested)`. The latter has to use up so much more of the room, and to publish
+    /// `far(bytes, requested)`. Then `far` has to take its arguments from the room, and to publish
     /// once the biased lock is free.
     // Each line of the room is a subtraction from memory and a branch. The rest is not subtracted
     // here: the compiler would do that before the branch, in more instructions.

@@ -10,9 +10,9 @@
 namespace cistern {
 namespace {
 
-/// Half a step: so much may rise unseen, and so much is withheld of what is published.
+/// Half a step: how much may rise unseen, and how much is withheld of what is published.
 constexpr std::int64_t kLeastStep = 32 << 10;
-/// A thread that publishes more often than after so many allocations takes larger steps.
+/// A thread that publishes again within kSeldom allocations takes larger steps.
 constexpr std::int64_t kSeldom = 64;
 /// But all threads together may hide at most 1/kPartOfPeak of the peak, or each 1/kPartOfDevice of
 /// the device.
@@ -68,7 +68,8 @@ struct Totals::Mine {
       if (Totals* const totals = one->totals) totals->leave(*one);
     }
   }
-  /// Those of that allocator, or (null) of one that is gone; null when there are none.
+  /// The thread's counters of that allocator, or (null) of one that is gone; null when there are
+  /// none.
   ThreadCounters* of(const Totals* totals) const noexcept {
     const auto found = std::ranges::find(
         all, totals, [](const auto& one) { return one->totals.load(std::memory_order_acquire); });
@@ -200,7 +201,7 @@ void Totals::settle(bool risen) noexcept {
 
 // ---- What no hit changes ------------------------------------------------------------------------
 
-// Rooms were dealt by what was active then. Only what becomes active anew may take it beyond.
+// Rooms were dealt by what was active then. Only newly active blocks may take it beyond.
 void Totals::countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool anew) noexcept {
   const MutexLock lock(mutex_);
   sums_.add(std::size_t(kind), Stat::kActive, blocks, anew);

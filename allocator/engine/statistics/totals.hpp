@@ -46,10 +46,10 @@ class Totals {
   ThreadCounters* mine() const noexcept {
     return seen_->totals.load(std::memory_order_relaxed) == this ? seen_ : lookUp();
   }
-  /// The same, made if there are none. Null when the host is short of memory, or biased locks do
-  /// not work.
+  /// mine(), made if there are none. Null when the host is short of memory, or biased locks do not
+  /// work.
   ThreadCounters* join() noexcept;
-  /// Its verb has changed the counters by so much; `taken`: what of it was added.
+  /// The calling thread's verb has changed the counters by `by`; `taken`: what of it was added.
   void count(SizeKind kind, const Counts& by, const Counts& taken) noexcept {
     ThreadCounters* const own = mine();
     if (own == nullptr || !own->biased_lock.tryLock()) [[unlikely]]

@@ -39,10 +39,10 @@ namespace cistern {
 
 class StreamProgress {
  public:
-  /// A look asks so many streams at most, unless it asks all; or none, beyond the marks' events.
+  /// How many streams a look may ask. With 0 it asks only the marks' events.
   static constexpr std::size_t kFew = bound(32), kAll = SIZE_MAX;
-  /// So many heaps share a look, and a request looks at so many before it grows. So its cost is
-  /// bounded, however many heaps there are. A request that would be refused looks at all.
+  /// How many heaps share a look, and how many a request looks at before it grows. So the request's
+  /// cost is bounded, however many heaps there are. A request that would be refused looks at all.
   static constexpr std::size_t kHeapsAtOnce = bound(16), kMostHeaps = bound(64);
 
   StreamProgress(Device& device, EventPool& events, KnownStreams& streams)
@@ -58,15 +58,16 @@ class StreamProgress {
   /// makes another; if there is no room for one more, it replaces the youngest. One thread at a
   /// time looks at a heap; others pass.
   void refresh(Heap& heap) { look(heap, kFew); }
-  /// The same for several heaps, with one mark for all. Asks all streams. Throws std::bad_alloc.
+  /// Asks the marks of several heaps that are under way, and makes another, one for all of them.
+  /// Asks all streams. Throws std::bad_alloc.
   void refresh(const std::vector<Heap*>& heaps) { look(heaps, kAll); }
-  /// The same for heaps in which another heap looks for memory. For a while, a large free there is
-  /// marked at once (Completion::wantsMark), and not only at the next look. Asks `most` streams at
-  /// most. Throws std::bad_alloc.
+  /// Asks the marks of heaps in which another heap looks for memory, and makes another, one for all
+  /// of them. For a while, a large free there is marked at once (Completion::wantsMark), and not
+  /// only at the next look. Asks `most` streams at most. Throws std::bad_alloc.
   void seek(const std::vector<Heap*>& heaps, std::size_t most) {
     look(heaps, most, &Completion::noteSought);
   }
-  /// That mark, at a free.
+  /// Makes a mark at once for what was freed, as Completion::wantsMark says. Called after a free.
   void markFreed(Heap& heap) noexcept { look(heap, kFew, &Completion::noteMarkAtFree); }
   /// Asks the marks that are under way, and makes no call on a stream: a stream's owner may be
   /// destroying it at this moment. For threads that are not the program's.
@@ -75,8 +76,8 @@ class StreamProgress {
   /// now, on the device. False if that cannot be had: `later` is forgotten, or a capture that was
   /// not announced records some stream, which then does not tell.
   bool orderAfterAll(Stream later);
-  /// Whether that takes a bounded number of calls, so that a request may do it that could be served
-  /// otherwise. Four calls for each of more streams take longer than to make a segment.
+  /// Whether ordering costs few enough calls to do before growing. Each stream takes four calls;
+  /// beyond kMostOrdered, a new segment is faster.
   bool ordersSoon() const { return streams_.count() <= kMostOrdered; }
   static constexpr std::size_t kMostOrdered = bound(64);
   /// Whether the stream may have work queued. Not if it is idle, forgotten with its end reached, or
@@ -85,10 +86,12 @@ class StreamProgress {
   /// Whether the heap has no memory, and nothing that its stream did is still under way: then it
   /// may become another stream's.
   bool holdsNothing(Heap& heap);
-  /// A capture into a pool is about to begin, or is over. Meanwhile no stream is queried: any may
-  /// join at any moment, and a query of one that has would break the capture. An event recorded on
-  /// it is asked instead. The first returns when no thread queries any more.
+  /// A capture into a pool is about to begin. No stream is queried until captureEnds: any may join
+  /// at any moment, and a query of a stream that has joined would break the capture. An event
+  /// recorded on the stream is asked instead. captureBegins returns once no thread is querying a
+  /// stream.
   void captureBegins() noexcept;
+  /// The capture is over.
   void captureEnds() noexcept {
     ++changes_;
     --captures_;

@@ -54,13 +54,13 @@ TEST_CASE("pages that no block lies in are found, whatever their size", "[engine
 TEST_CASE("a page that a graph reaches may move in its pool, and not beyond", "[engine][part]") {
   ScanRig rig;
   pages::PageRange& range = rig.range(4);
-  Mapping& pinned = rig.page(range, 0);
-  rig.table.hold(pinned, Footprint::kKind);
+  Mapping& held = rig.page(range, 0);
+  rig.table.hold(held, Footprint::kKind);
   CHECK(rig.found() == Units{0});
-  CHECK_FALSE(pinned.page->mayLeave());
-  rig.table.letGo(pinned, Footprint::kKind);
+  CHECK_FALSE(held.page->mayLeave());
+  rig.table.letGo(held, Footprint::kKind);
   CHECK(rig.found() == Units{0});
-  CHECK(pinned.page->mayLeave());
+  CHECK(held.page->mayLeave());
 }
 
 TEST_CASE("pages of small and of large blocks are found", "[engine][part]") {

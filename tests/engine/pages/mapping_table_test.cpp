@@ -49,26 +49,26 @@ TEST_CASE("a page is reached through one mapping, and the others are stale by ag
   ledger.table.audit();
 }
 
-TEST_CASE("what a graph has pinned is not stale, and is the youngest when it is let go",
+TEST_CASE("what a graph holds is not stale, and is the youngest when it is let go",
           "[engine][part]") {
   Ledger ledger;
-  Mapping& pinned = ledger.current(ledger.first, 0);
-  PhysicalPage& page = *pinned.page;
+  Mapping& held = ledger.current(ledger.first, 0);
+  PhysicalPage& page = *held.page;
   Mapping& other = ledger.table.addMapping(page, ledger.second, 0);
   other.accessible = 1;
-  ledger.table.hold(pinned, Footprint::kKind);
-  ledger.table.hold(pinned, Footprint::kKind);
+  ledger.table.hold(held, Footprint::kKind);
+  ledger.table.hold(held, Footprint::kKind);
   CHECK_FALSE(page.mayLeave());
-  ledger.table.makeStale(pinned);
+  ledger.table.makeStale(held);
   ledger.table.makeCurrent(other);
   CHECK(ledger.stale().empty());
   ledger.table.audit();
   ledger.table.makeStale(other);
   ledger.table.makeCurrent(other);
-  ledger.table.letGo(pinned, Footprint::kKind);
+  ledger.table.letGo(held, Footprint::kKind);
   CHECK((ledger.stale().empty() && page.holds.graphs == 1));
-  ledger.table.letGo(pinned, Footprint::kKind);
-  CHECK(ledger.stale() == StaleOnes{&pinned});
+  ledger.table.letGo(held, Footprint::kKind);
+  CHECK(ledger.stale() == StaleOnes{&held});
   CHECK(page.mayLeave());
 }
 

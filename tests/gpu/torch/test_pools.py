@@ -70,7 +70,8 @@ def test_a_pool_that_does_not_lend_gives_up_only_what_lies_wholly_free(limit):
     with pytest.raises(torch.OutOfMemoryError):
         torch.ones(190 * MIB, dtype=torch.uint8, device="cuda")
     del kept
-    assert torch.ones(190 * MIB, dtype=torch.uint8, device="cuda").sum().item() == 190 * MIB
+    ones = torch.ones(190 * MIB, dtype=torch.uint8, device="cuda")
+    assert ones.min().item() == 1  # a sum would make a copy eight times as large
     assert pool_bytes(pool) < 66 * MIB
 
 
