@@ -21,9 +21,11 @@ struct Engine;
 
 /// A page that other processes may open.
 struct SharedPage {
-  int descriptor = -1;       ///< a file descriptor, closed with the export that it came with
-  std::uint64_t bytes = 0;   ///< of the whole page
-  std::uint64_t number = 0;  ///< exports that have it in common: the same page and descriptor
+  int descriptor = -1;      ///< a file descriptor; closed with the last export that has this page
+  std::uint64_t bytes = 0;  ///< of the whole page
+  /// Identifies the page. Exports that are alive at the same time share the page, its number and
+  /// its descriptor.
+  std::uint64_t number = 0;
   /// Its name for processes of other machines, where the device has a fabric.
   std::optional<FabricHandle> fabric = std::nullopt;
 };
@@ -76,9 +78,9 @@ class CISTERN_API CachingAllocator {
   /// work queued there up to the free is complete. Ignored for the block's own stream. Throws
   /// InvalidArgument for a stream that is not alive, DeviceFailure as allocate does.
   void recordStream(void* pointer, Stream stream);
-  /// Declares that `stream` may use memory, although no block is allocated or recorded on it. From
-  /// now on: before memory freed on stream A serves stream B, the work queued on `stream` by that
-  /// free must be complete, too. The verbs allocate and recordStream declare it for the stream that
+  /// Declares that `stream` may use memory, although no block is allocated or recorded on it.
+  /// Memory freed on stream A then serves stream B only when the work queued on `stream` before
+  /// that free is complete, too. The verbs allocate and recordStream declare it for the stream that
   /// they name. No-op for a known stream. Throws InvalidArgument for a stream that is not alive,
   /// DeviceFailure, std::bad_alloc; then nothing has changed.
   void registerStream(Stream stream);
@@ -119,8 +121,8 @@ class CISTERN_API CachingAllocator {
   /// the descriptors (SCM_RIGHTS of a unix socket, or pidfd_getfd). To another machine pass the
   /// pages' fabric handles, as bytes. The block stays in place while it is allocated. Its memory is
   /// not given back to the device before the export is dropped, whatever is freed. The two
-  /// processes order their work themselves. A block in one malloc of the device's, not in pages,
-  /// has no page in its export: pass `base` by the vendor's call (cudaIpcGetMemHandle).
+  /// processes order their work themselves. If the block lies in one malloc of the device's, not in
+  /// pages, `pages` is empty. Then pass `base` by the vendor's own call (cudaIpcGetMemHandle).
   /// Pre:
   /// - the block stays allocated during the call;
   /// - the export is dropped before the allocator ends.
@@ -153,8 +155,9 @@ class CISTERN_API CachingAllocator {
   // threads may call one at the same time. An empty function is refused (InvalidArgument), except
   // by setMisuseHook, which takes it for the default hook.
 
-  /// Called when a pool's last user has let go, before the verb that saw it ends. The observer must
-  /// not throw: that ends the process, as the caller may be a destructor of a graph or a MemPool.
+  /// Called when a pool's last user has let go. The verb that noticed calls the observer before it
+  /// returns. The observer must not throw: that ends the process, as the caller may be a destructor
+  /// of a graph or a MemPool.
   HookId attachPoolReleasedObserver(std::function<void(MempoolId_t)> observer);
 
   /// Registers a callback that frees memory which the program can do without, and returns whether
@@ -173,11 +176,12 @@ class CISTERN_API CachingAllocator {
   /// call it again. An exception of the observer is thrown instead, and later observers are not
   /// called.
   HookId attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
-  /// The callback or observer with that id is not called any more. Returns when no other thread is
-  /// in one that the same verb attached: what it uses may then be destroyed. A hook that detaches
-  /// itself, or another of its verb, does not wait. Throws InvalidArgument where this allocator has
-  /// no hook of that id, std::bad_alloc; then nothing has changed. Pre: no other thread in such a
-  /// hook waits for this thread.
+  /// The callback or observer with that id is not called any more. Waits until no other thread is
+  /// in a call of the hook's list that includes it; a list has all hooks that one verb has
+  /// attached. All that the hook uses may then be destroyed. A hook that detaches itself, or
+  /// another of its list, does not wait. Throws InvalidArgument where this allocator has no hook of
+  /// that id, std::bad_alloc; then nothing has changed. Pre: no other thread in a hook of the list
+  /// waits for this thread.
   void detach(HookId hook);
   /// Replaces the default hook (report.hpp). The hook must not throw: that ends the process, as
   /// free is noexcept.

@@ -120,8 +120,8 @@ CISTERN_API cistern_status_t cistern_allocator_create_sim(const cistern_sim_conf
 
 /** Destroys the allocator. Gives all its memory back to the device, also blocks that are still
  *  allocated. Their pointers mean nothing any more. CISTERN_INVALID_STATE while pools or captures
- *  of it exist (the text counts them), for a shared allocator, and from a hook that a call on it is
- *  in. */
+ *  of it exist (the text counts them), for a shared allocator, and when a hook calls this during a
+ *  call on the same allocator. */
 CISTERN_API cistern_status_t cistern_allocator_destroy(cistern_allocator_t allocator);
 
 /** The allocator of a device that the whole process shares, C++ code included (cistern::allocator).
@@ -149,9 +149,9 @@ CISTERN_API cistern_status_t cistern_free(cistern_allocator_t allocator, void* p
  *  CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
 CISTERN_API cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer,
                                                    void* stream);
-/** Declares that `stream` may use memory, although no block is allocated or recorded on it. From
- *  now on: before memory freed on stream A serves stream B, the work queued on `stream` by that
- *  free must be complete, too. Allocating and recording declare it for the stream that they name.
+/** Declares that `stream` may use memory, although no block is allocated or recorded on it. Memory
+ *  freed on stream A then serves stream B only when the work queued on `stream` before that free is
+ *  complete, too. Allocating and recording declare it for the stream that they name.
  *  CISTERN_INVALID_ARGUMENT for a stream that is not alive. */
 CISTERN_API cistern_status_t cistern_register_stream(cistern_allocator_t allocator, void* stream);
 /** Call this before the program destroys the stream, once all its work is queued. No other thread
@@ -224,8 +224,8 @@ CISTERN_API cistern_status_t cistern_pool_empty_cache(cistern_pool_t pool);
 CISTERN_API cistern_status_t cistern_pool_scope_begin(cistern_pool_t pool);
 /** CISTERN_INVALID_STATE when this thread has no scope of this pool. */
 CISTERN_API cistern_status_t cistern_pool_scope_end(cistern_pool_t pool);
-/** Memory that any thread allocates on `stream` comes from the pool until the scope's end. A pool
- *  has at most one stream scope at a time: CISTERN_INVALID_STATE for a second one. */
+/** Memory that any thread allocates on `stream` comes from the pool until the scope's end.
+ *  CISTERN_INVALID_STATE if the pool has a stream scope, or is captured into, already. */
 CISTERN_API cistern_status_t cistern_pool_stream_scope_begin(cistern_pool_t pool, void* stream);
 /** CISTERN_INVALID_STATE without a scope on that stream. Any thread may end it. */
 CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, void* stream);
@@ -250,8 +250,8 @@ CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, 
 /** Memory that is allocated from now on for the capture that records `stream` comes from `pool`, or
  *  from a pool of the capture's own if that is null. So does memory on streams that join it. It
  *  stays in place until the release. CISTERN_INVALID_ARGUMENT for a stream that is not being
- *  captured, and for a pool of another allocator. CISTERN_INVALID_STATE if `pool` is captured into
- *  already. */
+ *  captured, and for a pool of another allocator. CISTERN_INVALID_STATE if `pool` is captured into,
+ *  or has a stream scope, already. */
 CISTERN_API cistern_status_t cistern_capture_begin(cistern_allocator_t allocator, void* stream,
                                                    cistern_pool_t pool, cistern_capture_t* out);
 /** Another capture records `stream` (the body of a conditional node). Memory allocated on it
@@ -315,7 +315,7 @@ typedef struct cistern_statistics_t {
  *  CISTERN_INVALID_ARGUMENT, and nothing is written. */
 CISTERN_API cistern_status_t cistern_statistics(cistern_allocator_t allocator,
                                                 cistern_statistics_t* statistics);
-/** Peaks are what is current from now on. */
+/** Sets the peak of each statistic to its current value. */
 CISTERN_API cistern_status_t cistern_reset_peak_statistics(cistern_allocator_t allocator);
 /** Every statistic as one JSON object on one line. `*length`: in, the bytes of the buffer; out, the
  *  bytes of the text with its terminating null. CISTERN_BUFFER_TOO_SMALL, with the length set, if
@@ -401,7 +401,7 @@ typedef struct cistern_pinned_statistics_t {
  *  hold the seven statistics. */
 CISTERN_API cistern_status_t cistern_pinned_statistics(cistern_allocator_t allocator,
                                                        cistern_pinned_statistics_t* statistics);
-/** Peaks are what is current from now on. */
+/** Sets the peak of each statistic to its current value. */
 CISTERN_API cistern_status_t cistern_pinned_reset_peak_statistics(cistern_allocator_t allocator);
 
 #ifdef __cplusplus

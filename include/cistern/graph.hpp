@@ -40,8 +40,8 @@ class CISTERN_API Graph {
 
   /// Begins to record the work queued on `stream`, which must not be the default one, and on
   /// streams that wait for it. Memory comes from `pool`, which is made if it does not exist; with
-  /// {0, 0}, from a pool of the graph's own. PoolError when a capture into that pool is under way
-  /// already.
+  /// {0, 0}, from a pool of the graph's own. PoolError if the pool is captured into, or has a scope
+  /// with a filter on streams, already.
   void captureBegin(Stream stream, MempoolId_t pool = {}, CaptureMode mode = CaptureMode::kGlobal);
   /// Another capture records `stream` (the body of a conditional node). Memory allocated on it
   /// belongs to this capture too, until this capture ends.

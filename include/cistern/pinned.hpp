@@ -71,9 +71,9 @@ class CISTERN_API PinnedAllocator {
   /// through the misuse hook.
   void free(void* pointer) noexcept;
   /// Declares that work queued on the stream uses the block. A stream that has the handle of a
-  /// forgotten one is ordered after that one's end. Throws InvalidArgument for a stream that is not
-  /// alive and for the per-thread default stream. Throws DeviceFailure if the stream cannot be
-  /// ordered so, and std::bad_alloc. Nothing has changed after any of these.
+  /// forgotten stream is ordered after the forgotten stream's end. Throws InvalidArgument for a
+  /// stream that is not alive and for the per-thread default stream. Throws DeviceFailure if the
+  /// stream cannot be ordered so, and std::bad_alloc. Nothing has changed after any of these.
   void recordStream(void* pointer, Stream stream) { recordStream(pointer, stream, device()); }
   /// Declares that work queued on a stream of `device` uses the block. Throws as above. Pre:
   /// `device` outlives the allocator.

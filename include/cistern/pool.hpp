@@ -95,8 +95,8 @@ class CISTERN_API Pools final {
   /// PoolError for {0, 0}, and for a pool that is draining.
   void createOrIncrefPool(MempoolId_t id, const PoolTraits& traits = {});
   /// Removes one user; at 0 the pool is draining. Graphs, MemPools and their scopes release
-  /// themselves. PoolError if every user releases itself. PoolError also if a beginAllocateToPool
-  /// scope is open and needs the last other use.
+  /// themselves. PoolError if no use is left that a verb added. PoolError also for the last such
+  /// use while a beginAllocateToPool scope is open.
   void releasePool(MempoolId_t id);
   /// 0 for a draining pool. PoolError for one that is gone or never was.
   int getPoolUseCount(MempoolId_t id) const;
@@ -105,12 +105,12 @@ class CISTERN_API Pools final {
 
   /// Requests that `filter` catches go to the pool until endAllocateToPool. Makes the pool if it
   /// does not exist, and adds one user either way. Scopes nest: the one that began last comes
-  /// first. PoolError for a second scope of the same pool: of this thread, or, with a filter on
-  /// streams, of anyone.
+  /// first. For thisThread(): PoolError if this thread has a scope of its own for the pool already.
+  /// With a filter on streams: PoolError if the pool has such a scope, or a capture, already.
   void beginAllocateToPool(MempoolId_t id, const PoolFilter& filter);
   /// Ends the scope that beginAllocateToPool began; removes no user. PoolError if the pool has no
-  /// scope that this thread may end: a thread's own scope ends on that thread, and with it at the
-  /// latest.
+  /// scope that this thread may end. A thread's own scope can be ended only on that thread. It ends
+  /// with the thread at the latest.
   void endAllocateToPool(MempoolId_t id);
   /// Allocates in that pool, whatever scopes are active. If a capture records the stream, the
   /// capture's pool serves instead.

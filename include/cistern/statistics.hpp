@@ -85,7 +85,7 @@ struct StatRow {
   friend bool operator!=(const StatRow& a, const StatRow& b) { return !(a == b); }
 };
 
-/// Every number in `stats`. The same names each time, in the same order.
+/// Every number in `stats`. Names and their order are always the same.
 CISTERN_API std::vector<StatRow> statRows(const MemoryStats& stats);
 
 /// The rows as one JSON object on one line.

@@ -56,8 +56,8 @@ class RemoteFrees {
   static Block* closed() noexcept { return reinterpret_cast<Block*>(alignof(Block)); }
 
   // Blocks that are added meanwhile are counted already, so never more is subtracted than was
-  // added. It exchanges even an empty list: a thread that adds after it sees what the caller did
-  // before.
+  // added. It exchanges even an empty list. So a thread that adds later sees all that the caller
+  // wrote before.
   Block* replace(Block* by) noexcept {
     Block* const top = top_.load(std::memory_order_relaxed);
     if (top == closed()) return nullptr;

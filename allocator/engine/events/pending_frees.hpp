@@ -125,8 +125,8 @@ class PendingFrees {
   /// Uses go from one list to another as they are, which takes no host memory. None ends under a
   /// lock.
   using Uses = std::list<Use>;
-  /// The uses of one stream. A use without an event ends with the use before it. At the front of
-  /// the queue it has already ended.
+  /// The uses of one stream. A use without an event has no wait of its own. It ends as soon as it
+  /// reaches the front of the queue.
   struct Queue {
     Uses waiting;  ///< the oldest first
     Uses put_off;  ///< none has an event

@@ -15,15 +15,15 @@ void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false
 /// Gives back memory of one pool, until no more than `bytes` are reserved. It takes only complete
 /// memory, and nothing follows later.
 void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
-/// Gives back memory that cannot serve the request as it lies, to make room for memory that would.
-/// It takes idle segments first. Without any, it takes pages, but only if the request needs a
-/// segment, or pages do not move. True when there was any.
+/// Gives back free memory that, as it lies, cannot serve the request. That makes room for memory
+/// that can. It takes idle segments first. Without any, it takes pages, but only if the request
+/// needs a segment, or pages do not move. True when there was any.
 bool makeRoomFor(Engine& engine, const Request& request);
 /// The pools whose free memory goes back for a request. They are its own pool, the default pool and
 /// draining pools; or live pools too, as with emptyCache.
 enum class Givers : std::uint8_t { kUnowned, kAll };
-/// Gives all free and complete memory of the givers back to the device, which can make other memory
-/// of it. Gives nothing back if the limit leaves no room even then. True when there was any.
+/// Gives all free and complete memory of the givers back. The device can then make new memory in
+/// its place. Gives nothing back if the limit leaves no room even then. True when there was any.
 bool giveBackFor(Engine& engine, const Request& request, Givers givers);
 /// Gives back memory that was unused for long, if the option garbage_collection_threshold is set.
 void collectGarbage(Engine& engine);

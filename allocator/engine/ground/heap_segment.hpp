@@ -13,12 +13,14 @@ class Heap;
 
 /// A segment with the heap that owns it. Records are recycled, never deleted before the allocator.
 ///
-/// The layout knows a segment by its place in the order of age (Segment::base), not by where it is
-/// on the device. So the allocator chooses which segment is preferred. The choice is the same on
-/// every device, whatever addresses its driver hands out.
-/// One cache line: a free looks into it first, and at a million blocks it is seldom in the cache.
+/// A place is an address in the order of age, not on the device. The layout knows a segment by its
+/// place (Segment::base). So the allocator chooses which segment is preferred. The choice is the
+/// same on every device, whatever addresses its driver hands out.
+///
+/// One cache line: a free looks into it first. With a million blocks it is seldom in the
+/// processor's cache.
 struct alignas(64) HeapSegment : Segment {
-  Address device_base = 0;  ///< where it is
+  Address device_base = 0;  ///< its address on the device
   /// Changes only while the segment is wholly free. A thread without a block in it loads with
   /// acquire, which pairs with Heap::add. Heaps live as long as the allocator.
   std::atomic<Heap*> heap{nullptr};

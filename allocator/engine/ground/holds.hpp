@@ -40,8 +40,9 @@ struct ExportHold : HeldMemory {
   static constexpr HoldCounts::Kind kKind = &HoldCounts::exports;
 };
 
-/// The number of a capture, or of a part of one. Its blocks are marked with it, and its footprint
-/// is built by it. Unique among those that overlap; never 0, nor Request::kLent.
+/// The number of a capture, or of a part of one: the body of a conditional node. It marks the
+/// capture's blocks, and tells which memory belongs to the capture's footprint. It is unique among
+/// captures that overlap. It is never 0, nor Request::kLent.
 inline std::uint32_t nextCaptureNumber() {
   static std::atomic<std::uint32_t> next{1};
   const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);

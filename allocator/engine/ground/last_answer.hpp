@@ -12,14 +12,16 @@ namespace cistern {
 /// Thread-safe; its lock is a leaf.
 class LastAnswer {
  public:
-  /// The device's last message, if it refused; else nothing. An OutOfMemory tells it.
+  /// The device's last message, if it refused; else nothing. An OutOfMemoryReport contains
+  /// this message.
   std::string error() const {
     const MutexLock lock(mutex_);
     return error_;
   }
   /// Whether the device's last answer was a refusal.
   bool wasRefused() const { return refused_.load(std::memory_order_relaxed); }
-  /// The device has answered a request for memory, or of it: a Result or a Status.
+  /// Notes the device's answer to a call that takes memory from it, maps it, or gives some back.
+  /// The answer is a Result or a Status.
   template <class Answer>
   void note(const Answer& answer) noexcept {
     if (answer.ok() && !refused_.load(std::memory_order_relaxed)) return;

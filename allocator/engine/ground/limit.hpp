@@ -14,7 +14,7 @@ class Limit {
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   void set(std::uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
 
-  /// Bytes held, and being asked for.
+  /// Bytes held, and bytes that the device is being asked for at this moment.
   std::uint64_t reserved() const { return reserved_.load(std::memory_order_relaxed); }
   /// The bytes that may still be taken.
   std::uint64_t left() const {

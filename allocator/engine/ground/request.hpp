@@ -37,9 +37,11 @@ struct Request {
   Stream stream;
   Pool* pool = nullptr;           ///< where it is placed
   Capture* capture = nullptr;     ///< the capture that it is part of, or null
-  std::uint32_t recorded_by = 0;  ///< number of the capture; 0 without one; kLent for a loan
+  std::uint32_t recorded_by = 0;  ///< number of the capture; 0 without one; kLent if a lending
+                                  ///< pool gives the block
 
-  /// Instead of a capture's number: a pool lends the default pool the block.
+  /// Stands in place of a capture's number. The block is on loan from a lending pool to the default
+  /// pool.
   static constexpr std::uint32_t kLent = UINT32_MAX;
 
   std::uint64_t rounded() const { return std::uint64_t{granules} << kGranuleShift; }

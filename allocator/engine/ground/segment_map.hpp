@@ -1,13 +1,13 @@
 // Leads from any device address to the segment that covers it, without a lock. A lookup loads one
-// table word if one range owns the whole 2 GiB for good, two for 32 MiB. Elsewhere it loads three
-// or four. Two more loads say where the table is.
+// table word if one range owns the address's aligned 2 GiB for good, two if it owns the aligned
+// 32 MiB. Elsewhere it loads three or four. Two more loads say where the table is.
 //
 // The table has cells of 2 MiB, in three levels. The last level is small, so that a range of
 // addresses here and there costs little. The first level is for 48 bits of address, or 57 where a
 // device needs them. A cell names up to two segments. Segments are at least 2 MiB long but need not
 // be aligned, so one may end where another begins. A range may own addresses for good. Then a word
-// of the first level says so for 2 GiB at once, or a word of the second for 32 MiB. With a million
-// live blocks a cell would seldom be in the host's cache.
+// of the first level says so for 2 GiB at once, or a word of the second for 32 MiB. This spares a
+// load of the cell, which is seldom in the processor's cache with a million live blocks.
 //
 // Readers are lock-free and read no segment record, which may be in use for another segment by
 // then. Writers take the map's own lock. Records are never freed before the map, so an answer that

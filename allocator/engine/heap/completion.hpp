@@ -32,14 +32,15 @@ class Completion : public EpochClock {
   using Answer = EventPool::Answer;
   /// The most marks that are under way at once.
   static constexpr std::size_t kMostMarks = bound(16);
-  /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last. More marks
-  /// than can be under way would replace each other, and each asks all streams.
+  /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last. A smaller
+  /// part would make more marks than can be under way. They would replace each other, and each
+  /// costs a query of all streams.
   static constexpr std::uint64_t kMarksOfAll = kMostMarks;
 
   using EpochClock::EpochClock;
 
-  /// All epochs that have ended are complete, and no capture is under way: the heap will be another
-  /// stream's. Pre: not isAsked().
+  /// Notes that all ended epochs are complete and that no capture is under way. The heap is about
+  /// to become another stream's. Pre: not isAsked().
   void beginAnew() noexcept {
     noteComplete(now() - 1);
     freed_ = false;
@@ -49,7 +50,8 @@ class Completion : public EpochClock {
 
   // ---- Frees: whether there were any
 
-  /// Moves the base of stamps: no mark covers what was freed in the present epoch yet.
+  /// Moves the base of stamps. Incomplete blocks then count as freed in the present epoch, which no
+  /// mark covers yet.
   void moveBase() noexcept {
     EpochClock::moveBase();
     freed_ = true;
@@ -71,6 +73,11 @@ class Completion : public EpochClock {
   bool leftInUse() const { return !complete(left_); }
 
   // ---- Marks that were made for this heap, and that are not yet seen reached
+  //
+  // A look (streams/progress.cpp) calls beginLook, then passOldest for each mark that has answered.
+  // Without a mark to make, it calls endLook. Otherwise it calls beginMark, ends the epoch under
+  // the same lock, and calls endMark with the mark's answer. It asks marks and streams outside the
+  // lock. Until endLook or endMark, no other thread changes the marks.
 
   /// Begins to record or ask, outside the lock: one thread at a time. False if another thread is at
   /// it, or there is nothing to ask and no mark may be made.
@@ -83,7 +90,7 @@ class Completion : public EpochClock {
   bool isAsked() const { return busy_ || under_way_ != 0; }
   /// The oldest mark; null when none is under way.
   SharedMark oldest() const { return marks_[0].mark; }
-  /// It has answered, and is gone.
+  /// The oldest mark has answered, and is gone.
   void passOldest(Answer answer) noexcept {
     const Mark oldest = std::exchange(marks_[0], {});
     if (answer == Answer::kReached) noteComplete(oldest.epoch);
@@ -97,8 +104,8 @@ class Completion : public EpochClock {
     freed_ = false;
     freed_bytes_ = 0;
   }
-  /// The mark was made, up to the epoch `until`, or could not be. `again`: in place of the
-  /// youngest.
+  /// The mark was made, up to the epoch `until`, or could not be. `again`: it takes the youngest
+  /// mark's place.
   void endMark(Answer answer, std::uint64_t until, bool again, SharedMark mark) noexcept {
     if (answer == Answer::kReached) noteComplete(until);
     if (answer == Answer::kInVain) freed_ = true;  // the next covers it too

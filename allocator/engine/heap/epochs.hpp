@@ -4,7 +4,8 @@
 // know whether what was freed by then is complete (completion.hpp).
 //
 // Epochs never run out. A block's record has room for 32 bits only, so its stamp counts from a
-// base. The base moves on when the present epoch has no stamp any more.
+// base. When the next epoch would have no stamp, the base moves on, and all free blocks get new
+// stamps.
 //
 //   completed < epoch,  base < epoch <= base + UINT32_MAX
 //
@@ -46,8 +47,8 @@ class EpochClock {
 
   // ---- Stamps: the epochs of free blocks
 
-  /// The stamp of memory that was used last in that epoch. An epoch that has no stamp any more has
-  /// that of a later epoch.
+  /// The stamp of memory that was used last in that epoch. An epoch at or below the base has no
+  /// stamp of its own. It gets kComplete if it is complete, else kFirst.
   std::uint32_t stampOf(std::uint64_t epoch) const {
     if (epoch > base_) return std::uint32_t(epoch - base_);
     return epoch <= completed_ ? kComplete : kFirst;
@@ -56,7 +57,7 @@ class EpochClock {
   std::uint64_t epochOf(std::uint32_t stamp) const {
     return stamp == kComplete ? 0 : base_ + stamp;
   }
-  /// The next epoch has no stamp: all blocks must get new stamps (Heap::endedEpoch).
+  /// The next epoch has no stamp: all free blocks must get new ones (Heap::endedEpoch).
   bool ranOut() const { return epoch_ - base_ == UINT32_MAX; }
   /// From now on kFirst means the present epoch.
   void moveBase() noexcept { base_ = epoch_ - 1; }

@@ -111,7 +111,7 @@ class alignas(64) Heap : public HeapIdentity {
     bool mark = false;       ///< what was freed is worth an event of its own
     bool any() const { return low_water || mark; }
   };
-  /// `cached`: bytes that the freeing thread's cache keeps of what the heap counts as busy.
+  /// `cached`: bytes that the heap counts as busy and that the freeing thread's cache keeps.
   Due dueAfterFree(std::uint64_t cached = 0) noexcept CISTERN_REQUIRES(mutex()) {
     return {low_water_.isDue(busyBytes() - cached),
             completion_.wantsMark(large_.totals().segment_bytes)};
@@ -137,8 +137,8 @@ class alignas(64) Heap : public HeapIdentity {
   /// CountedLayout::countBacking to count.
   Block* punch(SizeKind kind, Block& free, Address from, Address to) noexcept
       CISTERN_REQUIRES(mutex());
-  /// True while other heaps' searches skip this heap. It ends when memory becomes free or comes.
-  /// The board that the heap has joined sets it.
+  /// Whether the heap is known to have nothing for other heaps, so that their searches skip it.
+  /// That ends when memory becomes free or comes.
   bool withdrawn() const CISTERN_REQUIRES(mutex()) { return withdrawn_; }
   void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { withdrawn_ = withdrawn; }
   /// Other heaps' searches skip this heap from now on, until memory becomes free or comes. Pre: the
@@ -152,7 +152,8 @@ class alignas(64) Heap : public HeapIdentity {
   /// that pages/ has parked. They come back when the heap gives memory to others.
   std::uint64_t parked_bytes CISTERN_GUARDED_BY(mutex()) = 0;
 
-  /// Ends the present epoch, and returns it. If stamps have run out, all blocks get new ones.
+  /// Ends the present epoch, and returns it. If stamps have run out, all free blocks get new
+  /// ones.
   std::uint64_t endedEpoch() noexcept CISTERN_REQUIRES(mutex());
   /// Whether the heap has no memory, and none on its way to the device. Also, as far as is known,
   /// nothing that its stream did with former memory is still under way. No thread is asking its
@@ -198,8 +199,8 @@ class alignas(64) Heap : public HeapIdentity {
     bool fresh = false;   ///< it comes from the device: no queued work uses it
   };
   /// The one door for memory that becomes free here, whether a block is freed, a page comes, or a
-  /// segment. Put a new rule about kept memory here. Put the work it causes in dueAfterFree. For a
-  /// block or a page it runs before the layout changes; for a segment, after.
+  /// segment. Put a new rule about kept memory here. Put the work it causes in dueAfterFree.
+  /// `noteFree` runs before the layout changes for a block or a page, and after it for a segment.
   void noteFree(SizeKind kind, const Free& memory, std::uint64_t freed_bytes) noexcept
       CISTERN_REQUIRES(mutex());
 
@@ -214,10 +215,10 @@ class alignas(64) Heap : public HeapIdentity {
   RecentFrees recent_ CISTERN_GUARDED_BY(mutex());
 };
 
-/// Holds the locks of some heaps for a scope: in the order in which they were made, each once,
-/// however often it is named. `several` is the lock for looking at several heaps, and is held; so
-/// nobody waits for a second heap's lock while another does. The analysis does not follow it: code
-/// that uses a heap of them says Mutex::assertHeld.
+/// Locks the heaps for a scope, in the order in which the heaps were made. It locks each once,
+/// however often it is named. The caller holds `several`, the lock for looking at several heaps. So
+/// no two threads take several heaps' locks at once. The analysis does not follow it: code that
+/// uses one of the heaps says Mutex::assertHeld.
 class HeapLocks {
  public:
   HeapLocks(const Mutex& several, std::vector<Heap*>& heaps) : heaps_(heaps) {
@@ -262,7 +263,7 @@ Block* bestFree(
 }
 /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());
-/// Everything free now is complete. Memory that has left this heap may still be in use.
+/// Notes that everything free now is complete. Memory that has left this heap may still be in use.
 void noteFreeComplete(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 /// Bytes that lie free in the heaps, without blocks that a thread's cache keeps. Takes the heaps'
 /// locks, one at a time.

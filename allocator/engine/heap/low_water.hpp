@@ -68,7 +68,8 @@ class LowWater {
     low_ = kNone;
   }
   /// The work of low water is done now, with `busy` bytes in use. Pages with blocks in use stay
-  /// away from home. Until usage rises again, only a low an eighth deeper may send them.
+  /// away from home, at least until the next low water. Until usage rises, low water is 7/8 of
+  /// `busy` or less.
   void noteReached(std::uint64_t busy) {
     pages_moved_ = busy != 0;
     passed_ = false;
@@ -90,8 +91,8 @@ class LowWater {
   bool pages_moved_ = false;
   bool passed_ = false;
   unsigned rises_ = 0;
-  std::uint64_t most_ = 0;        ///< at least half of the maximum at any miss
-  std::uint64_t high_ = 0;        ///< at least half of the maximum since the last reset
+  std::uint64_t most_ = 0;        ///< a high usage once seen; no miss saw more than twice it
+  std::uint64_t high_ = 0;        ///< as most_, since the last reset (busy == 0)
   std::uint64_t low_ = kNone;     ///< the least after a free since the last sample
   std::uint64_t least_ = kNone;   ///< of the latest samples, at most kBackoff
   std::uint64_t before_ = kNone;  ///< of the kBackoff samples before those

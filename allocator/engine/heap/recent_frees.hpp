@@ -48,7 +48,7 @@ class RecentFrees {
     forgotten_ = epoch;
     pieces_.clear();
   }
-  /// The last epoch of which it is not known what was freed in it.
+  /// Memory that no piece covers may have been freed in this epoch or before, but not later.
   std::uint32_t forgotten() const { return forgotten_; }
   /// Calls visit(Piece) for each, in the order in which they came, and is empty then.
   template <class Visit>

@@ -77,8 +77,8 @@ class Pool {
   /// Pre: draining, without heaps. Returns its traits, to be let go of without a lock.
   PoolTraits close();
 
-  /// The stream's heap here, or null; also when the stream is forgotten. Not for the default pool,
-  /// whose heaps the table finds.
+  /// The stream's heap here. Null if there is none, or if the stream is forgotten. Not for the
+  /// default pool, whose heaps the table finds.
   Heap* find(Stream stream) const;
   /// The stream's heap here, or that of a forgotten stream with that handle; or null. The next
   /// stream with the handle gets the heap.
@@ -128,16 +128,17 @@ class Pool {
   std::atomic<bool> lends{false};
   bool lendsNow() const { return lends && stage() == Stage::kLive; }
 
-  /// Code that holds a copy is doing something with the pool; a draining pool stays meanwhile. No
-  /// first copy is given out while visited() is asked: both are done under one lock (Pools). The
-  /// answer may stay true briefly after the last visitor has gone. The visitor's work was under
-  /// other locks.
+  /// A token keeps the pool from being closed. Code that works with the pool holds a copy.
+  /// visited() says whether any copy exists. The same lock (of Pools) guards the first copy and
+  /// this question. The answer may stay true briefly after the last visitor has gone. The visitor's
+  /// work was under other locks.
   std::shared_ptr<void> token() const { return token_; }
   bool visited() const { return token_.use_count() > 1; }
 
   /// Whether what lies wholly free here may move to a heap of `taker`. Private pools take from what
   /// belongs to nobody in particular. The default pool takes from a live one only if it lends and
-  /// `last_resort`. HeapTable::Offer states the same rule for searches; change both.
+  /// `last_resort`. HeapTable::Offer states the same rule for searches; change both. giversTo
+  /// (giving_back.cpp) and pages/sources.cpp call this function.
   bool givesTo(const Pool& taker, bool last_resort) const {
     if (this == &taker || default_ || stage() == Stage::kDraining) return true;
     return last_resort && taker.default_ && lends.load(std::memory_order_relaxed);

@@ -8,9 +8,9 @@
 namespace cistern::pages {
 
 /// A feedback controller that sets the size of new pages by what mapping them turns out to cost. It
-/// measures the time that misses have taken, beyond what growing in plain pages would have, against
-/// a share of wall time. A program that overdraws this share gets larger pages, of which fewer are
-/// mapped. A program that does not gets smaller pages, which strand less.
+/// adds up what misses took beyond the time plain growth would have taken. It subtracts a share of
+/// wall time. A program that overdraws this share gets larger pages, of which fewer are mapped. A
+/// program that stays within the share gets smaller pages, which strand less.
 ///
 /// All in nanoseconds of the device's host clock.
 ///
@@ -20,7 +20,7 @@ class CostController {
  public:
   explicit CostController(double share) : share_(share) {}
 
-  /// A miss has ended `now` that took `took`, of which growing in plain pages would have `plain`.
+  /// A miss ended at `now`. It took `took`; growing in plain pages would have taken `plain`.
   void note(double took, double plain, std::uint64_t now) {
     const double earned = last_ == 0 || now < last_ ? 0 : double(now - last_) * share_;
     last_ = now;

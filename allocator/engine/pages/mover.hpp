@@ -5,7 +5,8 @@
 //   take      under the heap's lock: the window's free blocks, and the pages that will come, become
 //             holes, so that nobody else gets them                          (reserve.cpp)
 //   fill      the gaps with pages: the heap's own free ones, those of other heaps whose last use is
-//             complete, new ones, those of other heaps in the order of streams  (sources.cpp)
+//             complete, new ones, and other heaps' pages still in use, with this stream ordered
+//             after that use                                              (sources.cpp)
 //   map       the device calls                                              (reserve.cpp)
 //   commit    the window becomes free memory, and the request a block of it
 //   undo      or everything goes back to where it was

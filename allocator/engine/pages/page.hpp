@@ -57,9 +57,9 @@ struct PhysicalPage {
   /// A low water of a heap of the default pool has found it free, and its home is there from then
   /// on. Pages in private pools never settle.
   bool settled = false;
-  /// A miss made it after its heap was first at low water: the round before began without it. So a
-  /// low water parks it, and does not send it home. It is late no longer once another heap takes
-  /// it, or a low water finds more than a sixteenth of its heap late.
+  /// A miss made it after its heap was first at low water. The round in which it was made began
+  /// without it. So a low water parks it, and does not send it home. It is late no longer once
+  /// another heap takes it, or a low water finds more than a sixteenth of its heap late.
   bool late = false;
   /// A low water has taken it, a late page, out of free memory. It has no current mapping, and is
   /// mapped at its home, where the layout sees a hole. Its heap unparks it before a miss would map

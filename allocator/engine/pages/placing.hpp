@@ -37,8 +37,8 @@ Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in any heaps of a pool come to where these stale mappings of theirs
 /// are. No device call. Memory that comes to another heap counts as used until now. Sorts the
-/// mappings. Pre: prepared for in all of these heaps, whose locks are held. Also pre: the stream of
-/// the heap that a page comes to follows that of the heap it leaves.
+/// mappings. Pre: prepared for in all of these heaps, whose locks are held. Also pre: if a page
+/// changes heaps, the new heap's stream is ordered after the old heap's.
 void comeBack(State& state, std::vector<Mapping*>& at) noexcept;
 
 // ---- The work at each low water (heap/low_water.hpp): pages go home. A program repeats itself

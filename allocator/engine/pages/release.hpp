@@ -26,8 +26,8 @@ struct Released {
 
 /// Gives free pages of the heap back, the longest unused first.
 Released releaseFree(State& state, Heap& heap, const ReleaseRule& rule);
-/// releaseFree(), without asking the heap's own stream first. A page's stale mappings in other
-/// heaps may still ask for their streams.
+/// releaseFree(), without asking the heap's own stream first. For a page's stale mappings, it may
+/// still ask how far their heaps' streams are.
 Released releaseComplete(State& state, Heap& heap, const ReleaseRule& rule);
 /// Gives spare pages back, until the device refuses one. Returns how many bytes are.
 std::uint64_t releaseSpares(State& state) noexcept;

@@ -17,8 +17,8 @@ namespace {
 // ---- The steps ----------------------------------------------------------------------------------
 
 // The order is the rule. Steps that cost the program nothing come first, then steps that cost
-// calls. Then come steps that take memory from where it may be missed, and last those that make the
-// host wait.
+// calls. Then come steps that take memory others may need. Then come steps that make the host wait.
+// Last, small and large memory are mixed.
 constexpr Step kSteps[] = {
     afterEvents,               // some blocks whose last use on other streams is complete by now
     afterTidying,              // what pools and graphs that have ended do not need

@@ -8,8 +8,9 @@
 // CachingAllocator, the C API's calls of the same names, and the preload library's hooks. A door
 // defines how it knows that the cache is the allocator's:
 //
-//   allowsHit, has    of a request, and of a free
-//   kLocked           whether they are asked under the thread's biased lock
+//   allowsHit         a request may be served from this cache
+//   has               a free may go into this cache
+//   kLocked           whether these two are asked under the thread's biased lock
 //   unlockAndPublish  gives the biased lock up, then has the cache publish its counts
 //
 // The verbs know it without the lock, as their caller keeps the allocator alive. The C API has a
@@ -55,7 +56,7 @@ struct OfAllocator : Known {
   const CacheTable& caches;
 };
 
-// Out of line and with the verb's own arguments, so that a hit has nothing to keep for them.
+// Out of line, with the verb's own arguments: so a hit saves no registers for the call.
 void* miss(CachingAllocator& allocator, std::size_t bytes, Stream stream);
 void freeElsewhere(CachingAllocator& allocator, void* pointer, const void* caller,
                    Block* block) noexcept;
@@ -86,7 +87,7 @@ struct Recent {
 };
 
 namespace detail {
-// Last calls of their callers, so that those have nothing to keep for them either.
+// Tail calls, so that their callers save no registers either.
 template <class Door, class Result>
 [[gnu::cold, gnu::noinline]] Result unlockFar(Door door, ThreadCache& cache,
                                               ThreadCounters::Kind& counts, std::uint64_t bytes,

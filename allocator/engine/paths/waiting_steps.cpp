@@ -7,8 +7,8 @@ namespace cistern::slow_path {
 
 static constexpr Step kWhatThereIsNow[] = {moreMemory, afterMakingRoom};
 
-// A thread that has waited for another here searches again: the other took what it needed, and left
-// the rest.
+// If `wait()` finds nothing to wait for, other threads have released the blocks by then. This
+// thread then searches once more. If no block waits before a round, the step ends.
 Block* afterPending(Engine& engine, Heap& heap, const Request& request) {
   const MutexLock lock(engine.waiting_mutex);
   while (engine.pending.waiting() > 0) {

@@ -80,8 +80,8 @@ class StreamProgress {
   /// beyond kMostOrdered, a new segment is faster.
   bool ordersSoon() const { return streams_.count() <= kMostOrdered; }
   static constexpr std::size_t kMostOrdered = bound(64);
-  /// Whether the stream may have work queued. Not if it is idle, forgotten with its end reached, or
-  /// was destroyed without notice.
+  /// Whether the stream may have work queued. False if it is idle, if it is forgotten and has
+  /// reached its end, or if it was destroyed without notice.
   bool mayHaveWork(Stream stream);
   /// Whether the heap has no memory, and nothing that its stream did is still under way: then it
   /// may become another stream's.
