@@ -48,7 +48,7 @@ class Slot {
   std::atomic<void*> block_{nullptr};
 };
 
-constexpr std::size_t kWorkers = 8;
+constexpr std::size_t kPoolWorkers = 8;
 constexpr int kSteps = kSlowBuild ? 150 : 1'500;
 constexpr int kGraphs = kSlowBuild ? 12 : 100;
 
@@ -56,14 +56,14 @@ constexpr int kGraphs = kSlowBuild ? 12 : 100;
 struct Site {
   explicit Site(const char* conf)
       : rig(conf, simOf(4 * kGiB, 20'000)),
-        streams(rig.sim(), kWorkers + 3),
+        streams(rig.sim(), kPoolWorkers + 3),
         shared(std::in_place, rig.pools) {}
 
   PoolRig rig;
   Streams streams;  ///< one for each worker, one for each odd thread, two for the captures
   std::optional<MemPool> shared;
   Slot captured;  ///< a block of a capture that may be under way
-  std::atomic<int> busy{int(kWorkers) + 1};
+  std::atomic<int> busy{int(kPoolWorkers) + 1};
 };
 
 /// Allocates and frees in the default pool, in a pool of its own and in the shared one.
@@ -112,7 +112,7 @@ class Worker {
 class Capturer {
  public:
   explicit Capturer(Site& site)
-      : site_(site), s_(site.streams[kWorkers]), side_(site.streams[kWorkers + 1]) {}
+      : site_(site), s_(site.streams[kPoolWorkers]), side_(site.streams[kPoolWorkers + 1]) {}
 
   void run() {
     MemPool pool(site_.rig.pools);
@@ -171,7 +171,7 @@ void everythingAtOnce(const char* conf) {
   PoolRig& rig = site.rig;
   {
     Crew crew;
-    for (std::size_t i = 0; i < kWorkers; ++i) crew.add([&, i] { Worker(site, i).run(); });
+    for (std::size_t i = 0; i < kPoolWorkers; ++i) crew.add([&, i] { Worker(site, i).run(); });
     crew.add([&] { Capturer(site).run(); });
     crew.add([&] {
       while (site.busy > 0 && !crew.failed) {
@@ -181,7 +181,7 @@ void everythingAtOnce(const char* conf) {
       }
     });
     crew.add([&] {
-      const Stream stream = site.streams[kWorkers + 2];
+      const Stream stream = site.streams[kPoolWorkers + 2];
       while (site.busy > 0 && !crew.failed) {
         MemPool pool(rig.pools);
         void* block = pool.allocate(3 * kMiB, stream);
