@@ -43,7 +43,8 @@ struct Engine : Core {
 
   /// The holder keeps the block's memory until letGo. For a footprint, `capture` is the number of
   /// the graph's capture; what that has held before does not count again. Pre: the block is
-  /// allocated. Throws std::bad_alloc; then what came into the hold counts, and nothing else.
+  /// allocated. Throws std::bad_alloc; then what was already added to the hold stays held, and
+  /// nothing else.
   void hold(const Block& block, Footprint& footprint, std::uint32_t capture) {
     hold(block, footprint, Footprint::kKind, capture);
   }
@@ -78,7 +79,8 @@ struct Engine : Core {
   /// Serialises threads that give memory back. Two threads do not undo each other, and a thread
   /// that finds nothing knows of what another was giving back.
   Mutex pressure_mutex{LockRank::kPressure};
-  /// Serialises threads that wait for queued work, so that none gives up while another has it.
+  /// Serialises threads that wait for queued work. Otherwise one might give up while another holds
+  /// the memory that its wait has freed.
   Mutex waiting_mutex{LockRank::kWaiting};
 
   SegmentBacking segments;

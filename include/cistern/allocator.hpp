@@ -177,11 +177,11 @@ class CISTERN_API CachingAllocator {
   /// called.
   HookId attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
   /// The callback or observer with that id is not called any more. Waits until no other thread is
-  /// in a call of the hook's list that includes it; a list has all hooks that one verb has
-  /// attached. All that the hook uses may then be destroyed. A hook that detaches itself, or
-  /// another of its list, does not wait. Throws InvalidArgument where this allocator has no hook of
-  /// that id, std::bad_alloc; then nothing has changed. Pre: no other thread in a hook of the list
-  /// waits for this thread.
+  /// in a call of the hook's list that includes it. Hooks that came by the same verb, in any number
+  /// of calls, are one list. All that the hook uses may then be destroyed. A hook that detaches
+  /// itself, or another of its list, does not wait. Throws InvalidArgument where this allocator has
+  /// no hook of that id, std::bad_alloc; then nothing has changed. Pre: no other thread in a hook
+  /// of the list waits for this thread.
   void detach(HookId hook);
   /// Replaces the default hook (report.hpp). The hook must not throw: that ends the process, as
   /// free is noexcept.

@@ -254,8 +254,9 @@ CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, 
  *  or has a stream scope, already. */
 CISTERN_API cistern_status_t cistern_capture_begin(cistern_allocator_t allocator, void* stream,
                                                    cistern_pool_t pool, cistern_capture_t* out);
-/** Another capture records `stream` (the body of a conditional node). Memory allocated on it
- *  belongs to this capture too. CISTERN_INVALID_STATE unless this capture is under way. */
+/** For a stream that another capture records (the body of a conditional node): from now on, memory
+ *  allocated on it belongs to this capture too. CISTERN_INVALID_STATE unless this capture is under
+ *  way. */
 CISTERN_API cistern_status_t cistern_capture_include_stream(cistern_capture_t capture,
                                                             void* stream);
 /** No more memory is allocated for the graph. Call this before or after the runtime's own end of
@@ -266,8 +267,8 @@ CISTERN_API cistern_status_t cistern_capture_launching(cistern_capture_t capture
 /** The pool that it captures or has captured into. */
 CISTERN_API cistern_status_t cistern_capture_pool_id(cistern_capture_t capture,
                                                      cistern_pool_id_t* id);
-/** The graph is gone; ends the capture if it is under way. Its memory returns to the pool when the
- *  queued launches are complete. Destroys the handle. */
+/** Call this once the graph is destroyed. It ends the capture if that is still under way. The
+ *  graph's memory returns to the pool when queued launches are complete. Destroys the handle. */
 CISTERN_API cistern_status_t cistern_capture_release(cistern_capture_t capture);
 
 /* ---- What there is ------------------------------------------------------------------------------

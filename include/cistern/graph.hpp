@@ -43,8 +43,8 @@ class CISTERN_API Graph {
   /// {0, 0}, from a pool of the graph's own. PoolError if the pool is captured into, or has a scope
   /// with a filter on streams, already.
   void captureBegin(Stream stream, MempoolId_t pool = {}, CaptureMode mode = CaptureMode::kGlobal);
-  /// Another capture records `stream` (the body of a conditional node). Memory allocated on it
-  /// belongs to this capture too, until this capture ends.
+  /// For a stream that another capture records (the body of a conditional node): from now on,
+  /// memory allocated on it belongs to this capture too, until this capture ends.
   void includeStream(Stream stream);
   /// Ends recording. If the device refuses, the capture has failed and is over, unless the device
   /// goes on recording. The device goes on if another thread began the capture in a mode that is

@@ -95,8 +95,8 @@ class CISTERN_API Pools final {
   /// PoolError for {0, 0}, and for a pool that is draining.
   void createOrIncrefPool(MempoolId_t id, const PoolTraits& traits = {});
   /// Removes one user; at 0 the pool is draining. Graphs, MemPools and their scopes release
-  /// themselves. PoolError if no use is left that a verb added. PoolError also for the last such
-  /// use while a beginAllocateToPool scope is open.
+  /// themselves. PoolError if no use is left that createOrIncrefPool or beginAllocateToPool added.
+  /// PoolError also for the last of these uses while a beginAllocateToPool scope is open.
   void releasePool(MempoolId_t id);
   /// 0 for a draining pool. PoolError for one that is gone or never was.
   int getPoolUseCount(MempoolId_t id) const;

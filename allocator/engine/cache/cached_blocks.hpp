@@ -67,7 +67,7 @@ class CachedBlocks {
   static constexpr std::size_t kLast = kShared + 16;           ///< the one for a large block
   struct Stacks {
     std::array<CacheBin, kLast + 1> bins{};
-    /// The sizes of the bins that sizes share, and of the last: 0 if none is to come back without
+    /// The size that each shared bin, and the last, accepts now. At 0 nothing comes back without
     /// the lock.
     std::array<std::uint32_t, kLast + 1 - kShared> sizes{};
   };

@@ -95,10 +95,10 @@ class RecordedStreams {
     std::vector<Mark> marks{};
     std::uint64_t asked = 0;              ///< the last request that asked for the next
     std::size_t followed = 0;             ///< how many of its marks that request's stream follows
-    std::uint32_t unmarked = 0;           ///< frees since the last
-    std::uint32_t share = kFreesOfAMark;  ///< how many frees before it is time for a mark
+    std::uint32_t unmarked = 0;           ///< frees since the last mark
+    std::uint32_t share = kFreesOfAMark;  ///< how many frees share the next mark
   };
-  /// A mark of a stream; behind the last: the next one.
+  /// A mark of a stream. A number behind the last mark means the stream's next mark.
   struct Point {
     Seen* of;
     std::size_t mark;
@@ -150,7 +150,7 @@ class RecordedStreams {
   /// followed.
   bool mark(Stream stream) noexcept;
   /// The mark of the stream that covers all that it has recorded by now. It is a new one, or the
-  /// next, if marks have taken too many calls lately. It is of no stream if mark() would be false.
+  /// next, if marks have taken too many calls lately. Its `of` is null if mark() would be false.
   Point cover(Stream stream) noexcept;
   /// The mark that a stream will have next. Pre: the capture knows the stream.
   Point next(Stream stream) {

@@ -64,12 +64,12 @@ class Recording : public Capture, public std::enable_shared_from_this<Recording>
     const MutexLock lock(mutex_);
     streams_.include(stream);
   }
-  /// Whether the capture began on it: until it is over, what the stream records is this one's, also
-  /// where another includes it.
+  /// Whether the capture began on the stream. Until the capture is over, what the stream records is
+  /// this capture's, even where another capture includes the stream.
   bool beganOn(Stream stream) const { return stream == origin_; }
   /// The device's id of the capture that records the stream; 0 for none, or if it does not say.
   std::uint64_t idOf(Stream stream) const;
-  /// Whether that is the device's id of this capture. The body of a conditional node has another.
+  /// Whether `id` is the device's id of this capture. The body of a conditional node has another.
   bool isCalled(std::uint64_t id) const { return id != 0 && id == id_; }
   /// The number of the part that the stream records: the capture's own, or a body's. It is 0 if
   /// memory allocated on it now does not belong to this capture. Asks the device. Throws, changing

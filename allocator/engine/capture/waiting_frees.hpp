@@ -124,7 +124,7 @@ class WaitingFrees {
     Block* block;
     std::vector<RecordedStreams::Point> points;  ///< one for each user
   };
-  // It is handed out whole, so it must not be much larger.
+  // The block is handed out whole, so it must not be much larger than the request.
   static bool fits(const Block& block, const Request& request) {
     return segmentOf(block).kind == request.kind && block.granules >= request.granules &&
            block.granules <= request.granules + request.granules / 8;

@@ -42,8 +42,10 @@ void deferToAll(Engine& engine, Block& block, const StreamUses& told, bool captu
 }
 
 // During a capture into the pool, other streams of the capture may take a block that comes back. So
-// it comes back only when no stream uses it any more. If only recorded uses were waited for, the
-// block waits again.
+// it comes back only when no stream uses it any more. `all` says that the block has waited for all
+// known streams. If it has waited only for recorded uses, it waits again. `captured` says that a
+// capture that is under way may have had the memory. Then the block does not count as complete for
+// all streams.
 void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept {
   Block& block = *pending.block;
   Heap& heap = heapOf(block);

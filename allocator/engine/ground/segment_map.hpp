@@ -69,8 +69,8 @@ class SegmentMap {
  private:
   static constexpr unsigned kLeafShift = 4;    ///< a leaf: 16 cells, 32 MiB, 256 B of host
   static constexpr unsigned kBranchShift = 6;  ///< a branch: 64 leaves, 2 GiB, 512 B
-  /// Addresses below 2^48 are as many as devices have as a rule: 2^17 words. The first beyond them
-  /// brings 2^26. Both are zero pages, touched where segments are.
+  /// Addresses below 2^48 are as many as devices have as a rule: 2^17 words. The first address
+  /// beyond 2^48 replaces the 2^17 words by 2^26. Both are zero pages, touched where segments are.
   static constexpr unsigned kNearBits = 48, kFarBits = 57;
   static constexpr std::uint64_t kNear = std::uint64_t{1} << (kNearBits - kCellShift);
   static constexpr std::uint64_t kFar = std::uint64_t{1} << (kFarBits - kCellShift);

@@ -104,8 +104,9 @@ class Completion : public EpochClock {
     freed_ = false;
     freed_bytes_ = 0;
   }
-  /// The mark was made, up to the epoch `until`, or could not be. `again`: it takes the youngest
-  /// mark's place.
+  /// Ends what beginMark began, for a mark up to the epoch `until`. kReached: all that it covers is
+  /// complete already. kNotYet: the mark is under way. kInVain: it could not be made. `again`: it
+  /// takes the youngest mark's place.
   void endMark(Answer answer, std::uint64_t until, bool again, SharedMark mark) noexcept {
     if (answer == Answer::kReached) noteComplete(until);
     if (answer == Answer::kInVain) freed_ = true;  // the next covers it too

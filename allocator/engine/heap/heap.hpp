@@ -156,8 +156,8 @@ class alignas(64) Heap : public HeapIdentity {
   /// ones.
   std::uint64_t endedEpoch() noexcept CISTERN_REQUIRES(mutex());
   /// Whether the heap has no memory, and none on its way to the device. Also, as far as is known,
-  /// nothing that its stream did with former memory is still under way. No thread is asking its
-  /// marks, and no mark is under way.
+  /// nothing that its stream did with former memory is still under way. Also whether no
+  /// thread is asking its marks, and no mark is under way.
   bool holdsNothing() const CISTERN_REQUIRES(mutex()) {
     return reservedBytes() == 0 && busyBytes() == 0 && !leaving_.any() && !completion_.isAsked() &&
            !completion_.leftInUse();

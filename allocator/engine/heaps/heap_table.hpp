@@ -45,8 +45,8 @@ class HeapTable final : public OfferBoard {
   /// One of the default pool's heaps whose stream is forgotten, another each time; null for none.
   /// It may be parked, if it holds nothing.
   Heap* nextForgotten() noexcept;
-  /// From now on the stream's heaps, in all pools, are those of a forgotten stream, or no more.
-  /// Pre: no verb names the stream meanwhile.
+  /// Sets whether the stream counts as forgotten, for its heaps in all pools. Pre: no verb names
+  /// the stream meanwhile.
   void setForgotten(Stream stream, bool forgotten) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
@@ -68,8 +68,8 @@ class HeapTable final : public OfferBoard {
   /// The next heap of the search that may have memory for others; null at the end. A moment later
   /// it may belong to another pool.
   Heap* nextOffering(Search& search) const noexcept;
-  /// Whether the heap may have something for others: memory has become free there, or come; or it
-  /// was looked for in vain. Pre: its lock is held.
+  /// Sets whether the heap may have something for others: yes when memory became free or came, no
+  /// after a search in vain. Pre: its lock is held.
   void setOffering(Heap& heap, bool offers) noexcept CISTERN_REQUIRES(heap.mutex()) {
     heap.setWithdrawn(!offers);
     const Offer offer = offers ? offerOf(heap.pool()) : Offer::kNothing;
@@ -83,7 +83,7 @@ class HeapTable final : public OfferBoard {
   /// The memory of all heaps, and of those pools, comes in segments from now on. Pre: the pools are
   /// all there are, and no page has come to any. Throws std::bad_alloc, changing nothing.
   void leavePages(const std::vector<Pool*>& pools, const SizeRules& rules);
-  /// Without the heaps'.
+  /// The host memory of the table, without that of the heaps.
   std::size_t hostBytes() const;
   /// Checks what is promised of heaps that offer something; aborts if it does not hold. Pre: the
   /// locks of `heaps`, which are all, are held.
@@ -110,8 +110,8 @@ class HeapTable final : public OfferBoard {
     const MutexLock lock(list_mutex_);
     return offering_[heap.number()] != std::uint8_t(Offer::kNothing);
   }
-  /// Parked heaps of that kind: each goes on with the backing that it had, and one of the default
-  /// pool's stays that.
+  /// The parked heaps that can serve the pool. A parked heap keeps its backing, and one of the
+  /// default pool's serves only that pool again.
   std::vector<Heap*>& parkedLike(const Pool& pool) CISTERN_REQUIRES(mutex_) {
     return parked_[(pool.isDefault() ? 2u : 0u) + (pool.onPages() ? 1u : 0u)];
   }

@@ -4,7 +4,7 @@
 //   live --(its last user lets go)--> draining --(its memory is gone)--> nowhere
 //
 // A draining pool's blocks stay valid and are freed into it; its free memory is anyone's. Records
-// are recycled, never deleted before the allocator, as heaps are.
+// of pools are recycled, as heaps are, and never deleted before the allocator.
 #pragma once
 
 #include <atomic>
@@ -47,8 +47,9 @@ class Pool {
   Stage stage() const { return stage_.load(std::memory_order_acquire); }
   /// Constant while the pool has memory. They are the allocator's own, made before any pool.
   const SizeRules& rules() const { return *rules_.load(std::memory_order_relaxed); }
-  /// The options for its heaps. Only the default pool's preserve the wilderness. With it, graphs
-  /// that share a pool came to need up to 3.5 % more when they were captured in ascending order.
+  /// The options for its heaps. Only the default pool's heaps preserve the wilderness. Where
+  /// private pools did so too, graphs that share one came to need up to 3.5 % more when they were
+  /// captured in ascending order.
   HeapOptions heapOptions() const {
     HeapOptions options = heapOptionsOf(rules(), onPages());
     options.small.preserve_wilderness &= isDefault();
@@ -71,7 +72,7 @@ class Pool {
     rules_ = &rules;
     on_pages_ = false;
   }
-  /// The rules of a pool that has no heap yet. False when it has.
+  /// Changes the rules of a pool that has no heap yet. False when it has one.
   bool change(const SizeRules& rules, bool on_pages);
   void drain() { stage_.store(Stage::kDraining, std::memory_order_release); }
   /// Pre: draining, without heaps. Returns its traits, to be let go of without a lock.
@@ -129,16 +130,17 @@ class Pool {
   bool lendsNow() const { return lends && stage() == Stage::kLive; }
 
   /// A token keeps the pool from being closed. Code that works with the pool holds a copy.
-  /// visited() says whether any copy exists. The same lock (of Pools) guards the first copy and
-  /// this question. The answer may stay true briefly after the last visitor has gone. The visitor's
-  /// work was under other locks.
+  /// visited() says whether any copy exists. PoolUsers::mutex guards the first copy and this
+  /// question, so no visitor comes between a no and the closing. A visitor lets go without the
+  /// lock. The answer may then stay true for a moment, which is harmless: a later look closes the
+  /// pool. The visitor's work was under other locks.
   std::shared_ptr<void> token() const { return token_; }
   bool visited() const { return token_.use_count() > 1; }
 
-  /// Whether what lies wholly free here may move to a heap of `taker`. Private pools take from what
-  /// belongs to nobody in particular. The default pool takes from a live one only if it lends and
-  /// `last_resort`. HeapTable::Offer states the same rule for searches; change both. giversTo
-  /// (giving_back.cpp) and pages/sources.cpp call this function.
+  /// Whether what lies wholly free here may move to a heap of `taker`. A private pool takes from
+  /// the default pool and from draining pools. The default pool takes from a live one only if that
+  /// lends and `last_resort`. HeapTable::Offer states the same rule for searches; change both.
+  /// giversTo (giving_back.cpp) and pages/sources.cpp call this function.
   bool givesTo(const Pool& taker, bool last_resort) const {
     if (this == &taker || default_ || stage() == Stage::kDraining) return true;
     return last_resort && taker.default_ && lends.load(std::memory_order_relaxed);

@@ -25,7 +25,7 @@ struct HeapNotes {
   std::uint32_t incarnation = 0;  ///< of the heap, that most_backed is of
 };
 
-/// By the heaps' numbers. A heap that was made before the first note of a later one has some too.
+/// The notes, by the heaps' numbers. The first note of a heap gives notes to all earlier heaps too.
 class NotesTable {
  public:
   /// Throws std::bad_alloc if nothing was noted of the heap so far.

@@ -85,7 +85,8 @@ class MappingTable {
     std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
   }
 
-  /// One hold of that kind more, or less, keeps it. Pre: of hold: current.
+  /// hold() adds one hold of that kind to the mapping, letGo() removes one. Pre: for hold(), the
+  /// mapping is current.
   void hold(Mapping& mapping, HoldCounts::Kind kind) noexcept {
     CISTERN_CHECK(mapping.isCurrent());
     ++(mapping.holds.*kind);
@@ -164,7 +165,7 @@ class MappingTable {
   MemoryLog* const log_;
   std::list<PhysicalPage> pages_;
   std::list<PageRange> ranges_;
-  std::list<Mapping> stale_;  ///< removable, in the order in which they became so
+  std::list<Mapping> stale_;  ///< removable, the oldest first
   std::list<Mapping> used_;   ///< the others: current, or held
 };
 

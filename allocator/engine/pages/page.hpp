@@ -13,16 +13,15 @@
 // free. A stale mapping is where the page was before it moved: the layout sees a hole there.
 //
 // A graph holds the mappings that its capture was handed blocks in: its replays reach pages through
-// them. An export holds those of its block. A held mapping stays mapped, to this page, whether it
-// is the current one or not.
-// Meanwhile the page may lie elsewhere in that pool, but only there. That is safe, because the
-// graphs of one pool never run at the same time.
+// them. An export holds the mappings of its block. A held mapping stays mapped to its page, whether
+// it is the current one or not. Meanwhile the page may lie elsewhere in that pool, but only there.
+// That is safe, because the graphs of one pool never run at the same time.
 //
 //   - A page has at most one current mapping, and any number of stale ones.
 //   - Mappings of a range do not overlap. range.slots[u] is the mapping over unit u; null: none.
 //   - Between operations: memory of the layout == what the current mappings of its ranges cover.
-//   - page.holds == the sums of its mappings'. If it has any, it has a current mapping, in the pool
-//     of those.
+//   - page.holds == the sums of its mappings'. If a page has holds, it has a current mapping, in
+//     the pool of the mappings that are held.
 //   - mapping.at_rest  =>  it is its page's home, and the page is not late.
 #pragma once
 
@@ -40,7 +39,7 @@ struct SharedPage;
 
 namespace cistern::pages {
 
-/// Pages, and the addresses where they are mapped, are multiples of it.
+/// The sizes of pages, and the addresses where they are mapped, are multiples of this.
 inline constexpr std::uint64_t kUnit = kPageUnit;
 inline constexpr std::uint32_t kUnitGranules = std::uint32_t(kUnit / kGranule);
 
@@ -61,7 +60,7 @@ struct PhysicalPage {
   /// without it. So a low water parks it, and does not send it home. It is late no longer once
   /// another heap takes it, or a low water finds more than a sixteenth of its heap late.
   bool late = false;
-  /// A low water has taken it, a late page, out of free memory. It has no current mapping, and is
+  /// A low water has taken this late page out of free memory. It has no current mapping, and is
   /// mapped at its home, where the layout sees a hole. Its heap unparks it before a miss would map
   /// anything, before it gives pages back, and before another heap gets its pages.
   bool parked = false;
@@ -73,7 +72,8 @@ struct PhysicalPage {
   std::uint64_t unparked_for = 0;  ///< the last miss that had it unparked
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
 
-  /// Between misses: left over where the device would not have it back, or would not unmap it.
+  /// Whether the page is in no heap. Between misses, a spare page is left over: the device did not
+  /// take it back, or did not unmap it.
   bool spare() const { return current == nullptr && !parked; }
   /// The mapping that the page goes to at low water. Pre: it is mapped.
   Mapping& home() const { return *mappings.front(); }

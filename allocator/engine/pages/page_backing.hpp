@@ -21,12 +21,12 @@ class PageBacking {
   PageBacking(const PageBacking&) = delete;
   PageBacking& operator=(const PageBacking&) = delete;
 
-  /// Whether the device can do what it takes.
+  /// Whether the device can do what this backing needs.
   static bool supportedBy(const Device& device);
 
   /// A block for a request that the heap's free memory does not serve. Null when no memory can be
   /// had without a wait. Then the program has what it had, but free pages may lie elsewhere, or
-  /// have gone back to the device. Throws std::bad_alloc; the same holds then.
+  /// have gone back to the device. Throws std::bad_alloc, with these effects too.
   Block* place(Heap& heap, const Request& request, PagesFrom from);
 
   /// Whether the device refuses pages altogether. It does if none has ever worked here, its last
@@ -52,7 +52,8 @@ class PageBacking {
   // for none.
   void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);
   void letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept;
-  /// A graph may reach the page at another address, too.
+  /// Whether any of the block's pages is held, by a graph or an export. A graph may reach the page
+  /// at another address, too.
   bool isHeld(const Block& block) const;
   /// The device's last answer about pages and addresses.
   LastAnswer& answers() { return state_.answers; }

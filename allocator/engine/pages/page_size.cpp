@@ -12,14 +12,15 @@ namespace {
 /// strands some part of a page at its ends, and takes as many calls as it has pages. For all
 /// requests together both are least if pages grow as the root of the request. (This is in units.)
 constexpr double kUnderRoot = 0.1;
-/// But a page is at least 8 MiB, or all of the request, and at most 16 MiB.
+/// Before the scale it is at least 8 MiB, or the whole request if smaller. After the scale it is at
+/// most 16 MiB.
 constexpr double kLeastUnits = 4, kMostUnits = 8;
 /// But a gap is not cut into pages smaller than this part of it, as long as they are no larger than
 /// 64 MiB. The middle of a large request is free when all of it is. If much is overdrawn, a gap up
 /// to that size is not cut at all.
 constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
-/// Either size is at most this part of the limit, and that part of what is left below it. That many
-/// pages can each be pinned down by one small block before it shows.
+/// No page is larger than 1/2048 of the limit, or 1/16 of what is left below it, but for one unit.
+/// Small blocks can pin down 2048 pages, or 16, one block each, before that shows.
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
 
 std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_t gap,

@@ -19,17 +19,17 @@ namespace cistern {
 
 /// The heaps whose pages may come to serve a miss, apart from new pages and the heap's own.
 enum class PagesFrom : std::uint8_t {
-  kComplete,  ///< of heaps that give to this one's pool, if their last use is complete
-  kQueued,    ///< and, at last, those whose last use is queued, in the order of streams
-  kLenders,   ///< complete ones, of pools that lend too
+  kComplete,  ///< heaps that give to this one's pool: pages whose last use is complete
+  kQueued,    ///< at last also pages whose last use is queued; this heap's stream waits for it
+  kLenders,   ///< pages whose last use is complete, also from pools that lend
 };
 
 }  // namespace cistern
 
 namespace cistern::pages {
 
-/// Free memory of the heap that was last used by that epoch goes back to the device when that epoch
-/// is complete.
+/// Free memory of the heap that was last used in the epoch `until`, or earlier, goes back to the
+/// device when that epoch is complete.
 struct Drain {
   Heap* heap;
   std::uint64_t until;

@@ -15,8 +15,8 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRE
 /// Throws std::bad_alloc, changing nothing.
 void prepareMoves(Heap& heap, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
 
-/// The pages leave free memory. Sorts the mappings. Pre: a scan of now has found them. Throws
-/// std::bad_alloc, changing nothing.
+/// The pages leave free memory. Sorts the mappings. Pre: a scan under the same hold of the heap's
+/// lock has found them. Throws std::bad_alloc, changing nothing.
 void takeOut(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
 /// takeOut(), and what each page needs to come back is kept until Layout::endReserve.
 void reserve(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
@@ -31,8 +31,9 @@ Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcep
 Block* arrive(State& state, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in the heap, or that it has parked, come to where these stale
-/// mappings of theirs are. No device call. Returns the free block around the last. Pre: a scan of
-/// now has found those that lie free. Throws std::bad_alloc, changing nothing.
+/// mappings of theirs are. No device call. Returns the free block around the last. Pre: a scan
+/// under the same hold of the heap's lock has found those that lie free. Throws std::bad_alloc,
+/// changing nothing.
 Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in any heaps of a pool come to where these stale mappings of theirs

@@ -40,8 +40,8 @@ struct Gap {
 
 /// Whether free pages of its own heap are moved for a request before the heap grows. They are not
 /// for large requests below 8 MiB, except in a capture or where cost does not count. As a rule,
-/// such a request would be served by what one of its size has left. A page taken from there tears
-/// apart what would have served the next.
+/// space that an earlier request of that size has freed serves such a request. A page taken from
+/// there tears apart what would have served the next.
 bool movesOwn(const State& state, const Request& request);
 
 /// The units of a new page at the beginning of the gap (page_size.cpp). `pressed`: the device or
@@ -54,11 +54,12 @@ class Reservation {
   Reservation(State& state, Heap& heap, SizeKind kind) : state_(state), heap_(heap), kind_(kind) {}
 
   /// Reserves a window that was found under the same hold of the heap's lock. The pages of stale
-  /// mappings in it come there at once, and stay. Pre: that is held. Throws std::bad_alloc,
-  /// changing nothing else.
+  /// mappings in it come there at once, and stay. Pre: the heap's lock is held. Throws
+  /// std::bad_alloc, changing nothing else.
   void take(const Window& window);
-  /// Takes the pages of further steps out of the source's free memory. Pre: a scan of now has found
-  /// their mappings, and the source's lock is held. Throws std::bad_alloc, changing nothing.
+  /// Takes the pages of further steps out of the source's free memory. Pre: the source's
+  /// lock is held, and a scan under the same hold has found their mappings. Throws std::bad_alloc,
+  /// changing nothing.
   void detach(Heap& source, const std::vector<Step>& steps);
   /// Some of the memory may be in use on the heap's stream until that epoch.
   void noteUse(std::uint64_t epoch) { last_use_ = std::max(last_use_, epoch); }
@@ -69,7 +70,7 @@ class Reservation {
   /// std::bad_alloc, changing nothing. Pre: all is mapped.
   Block* commit(const Request& request);
   /// Everything goes back to where it was, and pages that were in no heap go back to the device.
-  /// One that it does not take back is the heap's in the books.
+  /// A page that the device does not take back is counted as the heap's.
   void undo() noexcept;
   std::uint32_t gapUnits() const {
     std::uint32_t units = 0;

@@ -127,8 +127,8 @@ bool Mover::mayTakeFrom(const Heap& source) const {
   return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
 
-// Heaps of forgotten streams stay. A heap that holds nothing is asked how far its stream is
-// only while that is not known. Its old mappings wait for it.
+// Heaps of forgotten streams stay. A heap without memory is asked only while it is unknown how far
+// its stream is. The heap's old mappings wait for that.
 bool Mover::hasAny(Heap& source) const {
   const MutexLock lock(source.mutex());
   if (source.completion().anyUnknown() || source.reservedBytes() != 0) return true;

@@ -8,9 +8,9 @@
 
 namespace cistern::pages {
 
-/// [from, to) of a range, in places. Free blocks are in it whole. Only the last may be cut, and it
-/// ends with a page then. A hole may be in it in part, by units. Each mapping in its holes is
-/// stale, and lies wholly inside the window.
+/// [from, to) of a range, in places. Free blocks lie in it whole, except that the last may be cut
+/// at the end of a page. A hole may be in it in part, by units. Each mapping in its holes is stale,
+/// and lies wholly inside the window.
 struct Window {
   PageRange* range = nullptr;
   Block* first = nullptr;  ///< the free block or hole that `from` lies in
@@ -30,8 +30,9 @@ struct Window {
 
 /// The window for a request that takes the least mapping. Windows with a stale mapping whose page
 /// is in use elsewhere are passed over. `only`: considers just the window at that range's end,
-/// where pages of any size fit. None when no run of free blocks and holes is large enough. `scan`:
-/// of now; `last`: the last number that was given (State::number).
+/// where pages of any size fit. None when no run of free blocks and holes is large enough. `scan`
+/// was made under the same hold of the heap's lock. `last`: the last number that was given
+/// (State::number).
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
                                  std::uint64_t& last, const PageRange* only = nullptr)
     CISTERN_REQUIRES(heap.mutex());

@@ -35,6 +35,8 @@ Block* afterGarbageCollection(Engine& engine, Heap&, const Request&) {
 
 // ---- More memory for the heap -------------------------------------------------------------------
 
+// kComplete takes other heaps' pages only if their last use is complete. kQueued takes, at last,
+// also pages whose last use is queued: the stream waits for it.
 static Block* morePages(Engine& engine, Heap& heap, const Request& request) {
   if (request.capture) return engine.pages.place(heap, request, PagesFrom::kComplete);
   if (engine.pools.anyLenders(request)) {
@@ -65,8 +67,8 @@ Block* moreMemory(Engine& engine, Heap& heap, const Request& request) {
   return moreSegments(engine, heap, request);
 }
 
-// A request that would else be refused pays for all of them. During a capture into their pool some
-// wait a second time, for all streams.
+// A request that would else be refused pays for all blocks that wait for events. During a capture
+// into their pool some of these blocks wait again, for all streams; hence two rounds.
 Block* afterAllEvents(Engine& engine, Heap& heap, const Request& request) {
   for (int times = 0; times < 2 && engine.pending.poll(); ++times) {
     if (Block* block = search(engine, heap, request)) return block;

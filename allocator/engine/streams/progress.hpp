@@ -7,8 +7,8 @@
 //
 //   1. Every use of a block is queued before the block is freed.
 //   2. Whatever is allocated on the owner's stream after the free is used after those uses, in the
-//      order of the device. The program may queue that order after the free, but before the next
-//      use.
+//      order of the device. The program may queue the wait that makes this order after the free,
+//      but before the next use.
 //
 // So after a free on stream A, A alone says nothing: it may be idle while stream B still reads the
 // memory. By rule 1, all uses are queued by the time of the free. So the memory is unused when
