@@ -1,6 +1,7 @@
 // Pools: memory that is kept apart, for a graph or for a part of the program.
 //
-//   live      use count > 0: its users are MemPools, graphs, and callers of createOrIncrefPool
+//   live      use count > 0: its users are MemPools, their scopes, graphs, and callers of
+//             createOrIncrefPool or beginAllocateToPool
 //   draining  the last user has let go. Blocks held stay valid and are freed into it. Its free
 //             memory goes back to the device at the next emptyCache, or to a request that needs it
 //   gone      its memory has left; its name means nothing any more

@@ -8,9 +8,10 @@
 // The stacks are most of what a cache takes of host memory. They come with the first block that it
 // keeps, and go when it is emptied. A thread may have used many streams that it does not use now.
 //
-// The room is what the stacks may still take without the heap's lock. The limit is -1 until the
-// cache takes its first block under the lock: then there is no room. The one large block (the
-// "last" block) is taken and returned without the heap's lock while its size stays the same.
+// The room is what the stacks may still take without the heap's lock. Until an empty
+// cache takes its first block, under the lock, its limit is -1, and there is no room. The one large
+// block (the "last" block) is taken and returned without the heap's lock while its size stays the
+// same.
 //
 // A stack that sizes share is never filled beyond three quarters of the grant. Otherwise a few
 // blocks that nobody asks for again would fill the cache, and each small one would have to make

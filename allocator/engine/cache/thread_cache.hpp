@@ -145,7 +145,7 @@ class alignas(64) ThreadCache {
 
   ThreadCounters* counters_ = &ThreadCounters::nobodys;
   std::atomic<std::uint64_t> table_{0};
-  std::atomic<Stream> stream_{Stream{}};  ///< changes while its heap is forgotten
+  std::atomic<Stream> stream_{Stream{}};  ///< changes when its heap is parked or gets a new stream
   std::atomic<std::uint64_t> handle_{0};  ///< its own address for none, as that is no handle
   CacheGround* ground_ = nullptr;
   CachedBlocks blocks_;

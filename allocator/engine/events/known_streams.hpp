@@ -41,10 +41,10 @@ class KnownStreams {
   /// the stream is being captured. No device call for a stream that is present or unknown. Pre: the
   /// stream is alive. Throws DeviceFailure, std::bad_alloc, changing nothing.
   void registerStream(Stream stream);
-  /// The program is about to destroy the stream. Nothing happens for one that was never met, as far
-  /// as that is known. Pre: the stream is alive, and no verb names it meanwhile. Throws
-  /// InvalidArgument for the default stream and for one that is being captured or not alive,
-  /// DeviceFailure, std::bad_alloc, changing nothing.
+  /// The program is about to destroy the stream. No-op for a stream without a record, unless
+  /// records were dropped: then it may be a known one, and gets an end. Pre: the stream is alive,
+  /// and no verb names it meanwhile. Throws InvalidArgument for the default stream and for one that
+  /// is being captured or not alive, DeviceFailure, std::bad_alloc, changing nothing.
   void forgetStream(Stream stream);
 
   /// A stream, which stays present, or forgotten, while this lives. Meanwhile the thread may not

@@ -11,8 +11,8 @@ namespace cistern {
 /// Why pools are to let go of what nobody uses any more. With kMiss, a request has missed. With
 /// kEmptyCache, the cache is emptied: they wait if nothing less than the whole device can tell.
 /// With kEmptied, it has been emptied, so that pools may have lost their last memory. With
-/// kLastResort, memory has run out: they wait for whatever it takes. At the last a lock is held,
-/// under which the program must not be called, and they are called again without one.
+/// kLastResort, memory has run out: they wait for whatever it takes. With kLastResort the caller
+/// holds a lock, under which the program must not be called. So they are called again without it.
 enum class Tidying : std::uint8_t { kMiss, kEmptyCache, kEmptied, kLastResort };
 
 /// The hooks of one allocator.

@@ -142,8 +142,8 @@ class alignas(64) Heap : public HeapIdentity {
   bool withdrawn() const CISTERN_REQUIRES(mutex()) { return withdrawn_; }
   void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { withdrawn_ = withdrawn; }
   /// Other heaps' searches skip this heap from now on, until memory becomes free or comes. Pre: the
-  /// heap has no pages, or segment, for other heaps. Pages that are parked, and blocks that the
-  /// index has left out, do not count: the function looks at them itself.
+  /// heap has no pages, or segment, for other heaps. If pages are parked, or the index has left
+  /// blocks out, the function does nothing; callers need not check that.
   void withdraw() noexcept CISTERN_REQUIRES(mutex());
   /// withdraw(), if the heap has no pages, or segment, for other heaps.
   void withdrawIfEmpty() noexcept CISTERN_REQUIRES(mutex());

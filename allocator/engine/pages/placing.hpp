@@ -55,8 +55,9 @@ void comeBack(State& state, std::vector<Mapping*>& at) noexcept;
 //
 // Nothing is lost by it. Late pages are all unparked first in three cases: a miss would have to
 // map, the heap gives pages back, or another heap wants them. Pages that the miss has no use for
-// are parked again. So the round after needs no call, and unparks nothing. And late pages are few.
-// If much was made since the last low water, it belongs to what rounds begin with from now on.
+// are parked again. The pages that it used stay mapped in its window. So in the next round that
+// miss needs no call, and unparks nothing. And late pages are few. If much was made since the last
+// low water, it belongs to what rounds begin with from now on.
 //
 //   page.parked  =>  no current mapping, no holds, late, counted by the heap that made it, and
 //                   mapped at home, through which it is unparked

@@ -29,7 +29,8 @@ Block* afterResetGraphs(Engine& engine, Heap& heap, const Request& request) {
     return engine.hooks.tidy(Tidying::kLastResort);
   };
   while (wait()) {
-    (void)engine.hooks.tidy(Tidying::kMiss);  // tells the program, which may free more
+    // Without the lock now: this calls observers of released pools, which may free more.
+    (void)engine.hooks.tidy(Tidying::kMiss);
     if (Block* block = firstOf(kWhatThereIsNow, engine, heap, request)) return block;
   }
   return nullptr;

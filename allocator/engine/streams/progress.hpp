@@ -58,12 +58,13 @@ class StreamProgress {
   /// makes another; if there is no room for one more, it replaces the youngest. One thread at a
   /// time looks at a heap; others pass.
   void refresh(Heap& heap) { look(heap, kFew); }
-  /// Asks the marks of several heaps that are under way, and makes another, one for all of them.
-  /// Asks all streams. Throws std::bad_alloc.
+  /// Asks those marks of several heaps that are under way. Then makes one new mark, for all these
+  /// heaps together. Asks all streams. Throws std::bad_alloc.
   void refresh(const std::vector<Heap*>& heaps) { look(heaps, kAll); }
-  /// Asks the marks of heaps in which another heap looks for memory, and makes another, one for all
-  /// of them. For a while, a large free there is marked at once (Completion::wantsMark), and not
-  /// only at the next look. Asks `most` streams at most. Throws std::bad_alloc.
+  /// Asks the marks of heaps in which another heap looks for memory. Then makes one new mark, for
+  /// all these heaps together. For a while, a large free there is marked at once
+  /// (Completion::wantsMark), and not only at the next look. Asks `most` streams at most. Throws
+  /// std::bad_alloc.
   void seek(const std::vector<Heap*>& heaps, std::size_t most) {
     look(heaps, most, &Completion::noteSought);
   }
