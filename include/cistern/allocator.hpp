@@ -176,12 +176,12 @@ class CISTERN_API CachingAllocator {
   /// call it again. An exception of the observer is thrown instead, and later observers are not
   /// called.
   HookId attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
-  /// The callback or observer with that id is not called any more. Waits until no other thread is
-  /// in a call of the hook's list that includes it. Hooks that came by the same verb, in any number
-  /// of calls, are one list. All that the hook uses may then be destroyed. A hook that detaches
-  /// itself, or another of its list, does not wait. Throws InvalidArgument where this allocator has
-  /// no hook of that id, std::bad_alloc; then nothing has changed. Pre: no other thread in a hook
-  /// of the list waits for this thread.
+  /// The callback or observer with that id is not called any more. Waits for every other thread
+  /// that is just calling the hooks of this one's list, if this hook is among them. Hooks that came
+  /// by the same verb, in any number of calls, are one list. All that the hook uses may then be
+  /// destroyed. A hook that detaches itself, or another of its list, does not wait. Throws
+  /// InvalidArgument where this allocator has no hook of that id, std::bad_alloc; then nothing has
+  /// changed. Pre: no other thread in a hook of the list waits for this thread.
   void detach(HookId hook);
   /// Replaces the default hook (report.hpp). The hook must not throw: that ends the process, as
   /// free is noexcept.

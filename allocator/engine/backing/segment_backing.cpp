@@ -147,8 +147,9 @@ Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& po
 
 // Returns one segment, which no heap places blocks in, to the device. The owner counts it as
 // leaving, and so stays in its pool meanwhile. If the device will not take it, it stays with the
-// owner. It becomes free memory again, or, if it never was, it is to be offered again. The log
-// notes it before it goes. From then on another thread may have the address, and note that it does.
+// owner. If it was the heap's free memory, it is that again. Otherwise it is offered to the device
+// again later. The log notes the segment before it goes. From then on another thread may have the
+// address, and note that it does.
 std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
   const std::uint64_t bytes = segment.bytes;
   if (was_there) core_.map.erase(segment);

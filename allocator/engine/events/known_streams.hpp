@@ -41,14 +41,15 @@ class KnownStreams {
   /// the stream is being captured. No device call for a stream that is present or unknown. Pre: the
   /// stream is alive. Throws DeviceFailure, std::bad_alloc, changing nothing.
   void registerStream(Stream stream);
-  /// The program is about to destroy the stream. No-op for a stream without a record, unless
-  /// records were dropped: then it may be a known one, and gets an end. Pre: the stream is alive,
-  /// and no verb names it meanwhile. Throws InvalidArgument for the default stream and for one that
-  /// is being captured or not alive, DeviceFailure, std::bad_alloc, changing nothing.
+  /// The program is about to destroy the stream. No-op for a stream without a record. But if any
+  /// record was ever dropped, the stream may have been met before, and gets an end. Pre: the stream
+  /// is alive, and no verb names it meanwhile. Throws InvalidArgument for the default stream and
+  /// for one that is being captured or not alive, DeviceFailure, std::bad_alloc, changing nothing.
   void forgetStream(Stream stream);
 
-  /// A stream, which stays present, or forgotten, while this lives. Meanwhile the thread may not
-  /// look at another. The analysis does not follow the lock.
+  /// A look at one stream. While this lives, the stream does not change between present and
+  /// forgotten. Meanwhile the thread must not look at another stream. The analysis does not follow
+  /// the lock.
   struct Look {
     Look(KnownStreams& all, Stream stream) noexcept CISTERN_NO_TSA : still(all.mutex_) {
       const auto it = all.streams_.find(stream.raw);

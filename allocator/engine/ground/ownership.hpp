@@ -18,8 +18,8 @@
 //
 //   the owner   a compare-and-swap in place of a store is a locked instruction in every pair, some
 //               20 cycles where the pair takes 25
-//   the others  a barrier in all threads (biased_lock.hpp) in every free of a block of another's,
-//               several microseconds, where such a free is now one compare-and-swap
+//   the others  every free of another thread's block would need a barrier in all threads
+//               (biased_lock.hpp): several microseconds, instead of one compare-and-swap
 //
 // It does not help either to look again later, when the owner takes in what others returned. By
 // then its own free has linked the block through the same words as the other's. The block may have
@@ -34,8 +34,8 @@
 
 namespace cistern {
 
-/// The code that frees a block, and the thread, in one word; what a cached block keeps of its free.
-/// Thread number 0 stands for the owner. Numbers above 16 bits are stored as 0.
+/// A block in a cache, or on its way there, remembers in this word which code freed it, and which
+/// thread. Thread number 0 stands for the owner. Numbers above 16 bits are stored as 0.
 class WhoFreed {
  public:
   explicit WhoFreed(Stream word) : word_(word.raw) {}

@@ -9,9 +9,10 @@
 // of the first level says so for 2 GiB at once, or a word of the second for 32 MiB. This spares a
 // load of the cell, which is seldom in the processor's cache with a million live blocks.
 //
-// Readers are lock-free and read no segment record, which may be in use for another segment by
-// then. Writers take the map's own lock. Records are never freed before the map, so an answer that
-// is outdated is still a record. Its heap, under its lock, says whether it owns the address.
+// Readers are lock-free. They do not read the segment's record, as it may be reused for another
+// segment during the lookup. Writers take the map's own lock. Records are never freed before the
+// map, so an answer that is outdated is still a record. Its heap, under its lock, says whether it
+// owns the address.
 #pragma once
 
 #include <array>
@@ -69,8 +70,9 @@ class SegmentMap {
  private:
   static constexpr unsigned kLeafShift = 4;    ///< a leaf: 16 cells, 32 MiB, 256 B of host
   static constexpr unsigned kBranchShift = 6;  ///< a branch: 64 leaves, 2 GiB, 512 B
-  /// Addresses below 2^48 are as many as devices have as a rule: 2^17 words. The first address
-  /// beyond 2^48 replaces the 2^17 words by 2^26. Both are zero pages, touched where segments are.
+  /// As a rule, devices have addresses below 2^48 only. For these the first level has 2^17 words.
+  /// The first address beyond 2^48 replaces the 2^17 words by 2^26. Both are zero pages, touched
+  /// where segments are.
   static constexpr unsigned kNearBits = 48, kFarBits = 57;
   static constexpr std::uint64_t kNear = std::uint64_t{1} << (kNearBits - kCellShift);
   static constexpr std::uint64_t kFar = std::uint64_t{1} << (kFarBits - kCellShift);

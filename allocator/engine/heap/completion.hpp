@@ -32,9 +32,9 @@ class Completion : public EpochClock {
   using Answer = EventPool::Answer;
   /// The most marks that are under way at once.
   static constexpr std::size_t kMostMarks = bound(16);
-  /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last. A smaller
-  /// part would make more marks than can be under way. They would replace each other, and each
-  /// costs a query of all streams.
+  /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last mark. A
+  /// smaller part would make more marks than can be under way. They would replace each other, and
+  /// each costs a query of all streams.
   static constexpr std::uint64_t kMarksOfAll = kMostMarks;
 
   using EpochClock::EpochClock;

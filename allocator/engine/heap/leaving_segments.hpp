@@ -8,22 +8,23 @@
 
 namespace cistern {
 
-/// Segments that have left a heap for the device, and may come back: it may refuse them. Guarded by
-/// the heap's lock.
+/// Segments that have left a heap for the device, and may come back: the device may refuse them.
+/// Guarded by the heap's lock.
 class LeavingSegments {
  public:
-  /// Then the heap stays in its pool.
+  /// Whether any segment is still leaving. While one is, the heap stays in its pool.
   bool any() const { return count_ != 0; }
   void begin() noexcept { ++count_; }
   void end() noexcept { --count_; }
-  /// The device has refused one that holds nothing. It goes on leaving, and is offered again.
+  /// The device has refused to take back a segment that never became the heap's free memory. The
+  /// segment goes on leaving, and is offered again.
   void refuse(HeapSegment& segment) noexcept { segment.next = std::exchange(refused_, &segment); }
   HeapSegment* takeRefused() noexcept {
     HeapSegment* const first = refused_;
     if (first != nullptr) refused_ = static_cast<HeapSegment*>(first->next);
     return first;
   }
-  /// Those, linked by next.
+  /// The refused segments, linked by `next`.
   const Segment* refused() const { return refused_; }
 
  private:

@@ -79,7 +79,7 @@ class LowWater {
     rises_ = 0;
     was_reached_ = true;
   }
-  /// Whether low water was reached since usage last more than doubled its maximum.
+  /// Whether low water was reached since a miss last saw usage above twice `most_`.
   bool wasReached() const { return was_reached_; }
 
  private:

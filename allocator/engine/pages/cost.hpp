@@ -30,7 +30,7 @@ class CostController {
   double scale() const { return std::exp2(overdrawn_ / kOctave); }
   /// Whether fewer calls matter more than what pages strand: much is overdrawn.
   bool muchOverdrawn() const { return overdrawn_ >= 2 * kOctave; }
-  /// The scale where cost does not count.
+  /// The scale with `recycle:eager`, which ignores cost: pages a quarter as large.
   static double leastScale() { return 0.25; }
 
  private:

@@ -67,8 +67,8 @@ Block* moreMemory(Engine& engine, Heap& heap, const Request& request) {
   return moreSegments(engine, heap, request);
 }
 
-// A request that would else be refused pays for all blocks that wait for events. During a capture
-// into their pool some of these blocks wait again, for all streams; hence two rounds.
+// A request that would else be refused pays for all blocks that wait for events. Blocks whose pool
+// is being captured into may then have to wait for all streams. A second round picks these up.
 Block* afterAllEvents(Engine& engine, Heap& heap, const Request& request) {
   for (int times = 0; times < 2 && engine.pending.poll(); ++times) {
     if (Block* block = search(engine, heap, request)) return block;

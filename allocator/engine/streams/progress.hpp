@@ -77,8 +77,8 @@ class StreamProgress {
   /// now, on the device. False if that cannot be had: `later` is forgotten, or a capture that was
   /// not announced records some stream, which then does not tell.
   bool orderAfterAll(Stream later);
-  /// Whether ordering costs few enough calls to do before growing. Each stream takes four calls;
-  /// beyond kMostOrdered, a new segment is faster.
+  /// Whether there are few enough streams that ordering them should be tried before the heap grows.
+  /// Each stream takes four calls; beyond kMostOrdered, a new segment is faster.
   bool ordersSoon() const { return streams_.count() <= kMostOrdered; }
   static constexpr std::size_t kMostOrdered = bound(64);
   /// Whether the stream may have work queued. False if it is idle, if it is forgotten and has
