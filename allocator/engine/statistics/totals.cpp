@@ -62,6 +62,8 @@ struct Totals::Mine {
   Mine& operator=(const Mine&) = delete;
   ~Mine() {
     seen_ = &ThreadCounters::nobodys;
+    // One that could not be made for want of host memory may go under a heap's lock.
+    if (all.empty()) return;
     const MutexLock ends(endsMutex());
     for (const auto& one : all) {
       one->letCachesGo();
