@@ -40,7 +40,6 @@ class SegmentBacking {
   void letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept;
   bool isHeld(const Block& block) const;
   /// The device's last answer about a segment.
-  LastAnswer& answers() { return answers_; }
   const LastAnswer& answers() const { return answers_; }
   /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: no other thread
   /// uses the heap.

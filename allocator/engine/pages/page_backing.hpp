@@ -56,7 +56,6 @@ class PageBacking {
   /// at another address, too.
   bool isHeld(const Block& block) const;
   /// The device's last answer about pages and addresses.
-  LastAnswer& answers() { return state_.answers; }
   const LastAnswer& answers() const { return state_.answers; }
 
   /// Brings pages back to where blocks lay in them. Pre: as pages::comeBack.
