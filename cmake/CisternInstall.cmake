@@ -26,6 +26,14 @@ if(TARGET cistern)
   install(TARGETS cistern RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cistern)
 endif()
 
+# All that `cmake --install` takes: no test and no benchmark.
+add_custom_target(cistern_installed DEPENDS cistern_static cistern_shared ${cistern_handle_libraries})
+foreach(target cistern_preload cistern)
+  if(TARGET ${target})
+    add_dependencies(cistern_installed ${target})
+  endif()
+endforeach()
+
 # ---- find_package(cistern) -----------------------------------------------------------------------
 
 # A line for each library of handles: its name, its vendor, and the names of the vendor's library.

@@ -20,7 +20,7 @@
 namespace cistern::command {
 namespace {
 
-constexpr std::uint64_t kGranule = 512;
+constexpr std::uint64_t kPoolGranule = 512;
 constexpr std::uint64_t kMostSmall = kMiB;
 constexpr std::uint64_t kSmallPage = 2 * kMiB;
 constexpr std::uint64_t kLargePage = 20 * kMiB;
@@ -79,7 +79,7 @@ class TorchExpandablePolicy final : public Policy {
   void* allocate(std::size_t bytes, Stream stream) override {
     if (bytes == 0) return nullptr;
     if (bytes > total_) throw Error(outOfMemory(bytes));
-    const std::uint64_t rounded = roundUp(bytes, kGranule);
+    const std::uint64_t rounded = roundUp(bytes, kPoolGranule);
     GrowingBlocks& blocks = segmentFor(rounded, stream).blocks();
     std::optional<Address> found = blocks.reuse(rounded);
     if (!found) found = grow(blocks, rounded);
@@ -92,7 +92,7 @@ class TorchExpandablePolicy final : public Policy {
   }
 
   void free(const Held& block) override {
-    segmentFor(roundUp(block.bytes, kGranule), block.stream)
+    segmentFor(roundUp(block.bytes, kPoolGranule), block.stream)
         .blocks()
         .free(toAddress(block.pointer));
   }
