@@ -33,6 +33,7 @@ void Program::elapse() {
 
 trace::Trace Program::finish(const std::string& name) {
   builder_.rename(name);
+  builder_.setStreamUses(trace::StreamUses::kRecorded);  // each free is in stream order
   return builder_.finish();
 }
 

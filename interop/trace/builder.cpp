@@ -12,22 +12,42 @@ std::uint64_t TraceBuilder::allocate(std::uint64_t bytes, std::uint64_t stream) 
   if (bytes > kMaxBytes - live_bytes_) site_.fail("expected at most 2^60 bytes live at once");
   const int number = streamNumber(stream);
   trace_.events.push_back({bytes, 0, number, EventKind::kAllocate});
-  allocations_.push_back({bytes, number, false});
+  allocations_.push_back({bytes, number});
   live_bytes_ += bytes;
   trace_.peak_requested_bytes = std::max(trace_.peak_requested_bytes, live_bytes_);
   return trace_.allocations++;
 }
 
-void TraceBuilder::free(std::uint64_t allocation) {
+TraceBuilder::Allocation& TraceBuilder::known(std::uint64_t allocation) {
   if (allocation >= trace_.allocations) {
     site_.fail(fmt::format("expected one of the {} allocations made so far, found number {}",
                            trace_.allocations, allocation));
   }
-  Allocation& freed = allocations_[allocation];
-  if (freed.freed) site_.fail(fmt::format("allocation {} is freed twice", allocation));
+  return allocations_[allocation];
+}
+
+void TraceBuilder::free(std::uint64_t allocation) {
+  Allocation& freed = known(allocation);
+  if (freed.state != State::kLive) {
+    site_.fail(fmt::format("allocation {} is freed twice", allocation));
+  }
   trace_.events.push_back({allocation, 0, freed.stream, EventKind::kFree});
-  freed.freed = true;
+  freed.state = State::kFreed;
   live_bytes_ -= freed.bytes;
+}
+
+void TraceBuilder::endUses(std::uint64_t allocation) {
+  Allocation& used = known(allocation);
+  if (used.state == State::kLive) {
+    site_.fail(fmt::format(
+        "the uses of allocation {} end before its free; expected its 'f' earlier", allocation));
+  }
+  if (used.state == State::kUnused) {
+    site_.fail(fmt::format("the uses of allocation {} end twice", allocation));
+  }
+  trace_.events.push_back({allocation, 0, used.stream, EventKind::kUsesEnd});
+  used.state = State::kUnused;
+  if (trace_.stream_uses == StreamUses::kNotSaid) trace_.stream_uses = StreamUses::kRecorded;
 }
 
 void TraceBuilder::setDelta(std::uint64_t delta_us) {

@@ -29,23 +29,34 @@ class TraceBuilder {
   /// Appends a free. Fails if there is no such allocation yet or it is free already.
   void free(std::uint64_t allocation);
 
+  /// Appends the end of the uses of a freed allocation by other streams. Fails if there is no such
+  /// allocation yet, it is not free, or its uses have ended already.
+  void endUses(std::uint64_t allocation);
+
   /// Says that the last event came `delta_us` after the one before it. Pre: there is one, and this
   /// was not said of it yet. Events of which it is not said come at once.
   void setDelta(std::uint64_t delta_us);
 
   void rename(std::string name) { trace_.name = std::move(name); }
   void note(std::string text) { trace_.notes.push_back(std::move(text)); }
+  /// Says what the trace knows of other streams' uses. Without it a trace says nothing of them, or
+  /// records them if endUses was called.
+  void setStreamUses(StreamUses uses) { trace_.stream_uses = uses; }
+  /// How many streams there are so far, with the default one.
+  std::size_t streams() const { return streams_.size(); }
 
   /// The trace; the builder is spent.
   Trace finish();
 
  private:
+  enum class State : std::uint8_t { kLive, kFreed, kUnused };
   struct Allocation {
     std::uint64_t bytes;
     int stream;
-    bool freed;
+    State state = State::kLive;
   };
 
+  Allocation& known(std::uint64_t allocation);
   int streamNumber(std::uint64_t stream);
 
   const ErrorSite& site_;

@@ -2,6 +2,7 @@
 //   # comment          a JSON object in it may name the trace
 //   a SIZE STREAM DT   allocation number N (N counts these lines from 0)
 //   f N DT             the program freed allocation N
+//   e N DT             the uses of the freed allocation N by other streams have ended
 #include "interop/trace/builder.hpp"
 #include "interop/trace/header.hpp"
 #include "interop/trace/readers.hpp"
@@ -30,7 +31,8 @@ class CisternReader {
     const std::string_view verb = cursor_.field(' ');
     if (verb == "a") return readAllocation();
     if (verb == "f") return readFree();
-    cursor_.failExpected("'a', 'f' or '#'");
+    if (verb == "e") return readEndOfUses();
+    cursor_.failExpected("'a', 'f', 'e' or '#'");
   }
 
   void readAllocation() {
@@ -42,8 +44,17 @@ class CisternReader {
   }
 
   void readFree() {
-    builder_.free(cursor_.number(' ', kAny, "the number of an allocation"));
+    builder_.free(readAllocationNumber());
     readDelta();
+  }
+
+  void readEndOfUses() {
+    builder_.endUses(readAllocationNumber());
+    readDelta();
+  }
+
+  std::uint64_t readAllocationNumber() {
+    return cursor_.number(' ', kAny, "the number of an allocation");
   }
 
   void readDelta() {
@@ -53,10 +64,15 @@ class CisternReader {
 
   void readComment(std::string_view comment) {
     if (!comment.empty() && comment[0] == ' ') comment.remove_prefix(1);
-    const auto name = named_ ? std::nullopt : nameInComment(comment);
-    if (name) builder_.rename(*name);
-    named_ = named_ || name;
-    if (!name || nameComment(*name) != comment) builder_.note(std::string(comment));
+    const auto header = named_ ? std::nullopt : headerInComment(comment);
+    if (header) take(*header);
+    if (!header || headerComment(*header) != comment) builder_.note(std::string(comment));
+  }
+
+  void take(const Header& header) {
+    named_ = true;
+    builder_.rename(header.name);
+    if (header.stream_uses != StreamUses::kNotSaid) builder_.setStreamUses(header.stream_uses);
   }
 
   TextCursor cursor_;

@@ -1,7 +1,10 @@
 // A PyTorch memory snapshot as a trace. PyTorch records a free twice: free_requested, when the
-// program lets go, and free_completed, when no queued work uses the memory any more. A trace holds
-// the program's actions, so the first counts. The second counts only if the first is missing.
+// program lets go, and free_completed, when no other stream uses the memory any more. The first is
+// the program's free, and so is the second where the first is missing. Otherwise the second ends
+// the block's uses. PyTorch writes it right behind the first where it waits for no other stream;
+// such a free is in stream order, and needs no end of uses.
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -44,6 +47,7 @@ class PytorchReader final : public ErrorSite {
     if (!snapshot_.note.empty()) builder_.note(snapshot_.note);
     for (const SnapshotBlock& block : blocksFromBefore(snapshot_)) allocate(block);
     for (const SnapshotEvent& event : snapshot_.events) replay(event);
+    endOtherUses();
     return builder_.finish();
   }
 
@@ -63,15 +67,37 @@ class PytorchReader final : public ErrorSite {
     switch (event.action) {
       case SnapshotAction::kAlloc:
         allocate(event.block);
-        requested_.erase(address);
+        if (requested_.erase(address) > 0) lacks_completed_ = true;
         return stamp(event.time_us);
       case SnapshotAction::kFreeRequested:
-        requested_.insert(address);
-        return free(event);
-      case SnapshotAction::kFreeCompleted:
-        if (requested_.erase(address) == 0) free(event);
+        requested_[address] = {free(event), &event};
         return;
+      case SnapshotAction::kFreeCompleted:
+        has_completed_ = true;
+        return complete(event);
     }
+  }
+
+  void complete(const SnapshotEvent& event) {
+    const auto found = requested_.find(event.block.address);
+    if (found == requested_.end()) return static_cast<void>(free(event));
+    const Requested requested = found->second;
+    requested_.erase(found);
+    if (requested.event + 1 == &event) return;
+    builder_.endUses(requested.allocation);
+    stamp(event.time_us);
+  }
+
+  // Blocks that still wait when the record ends are used until then.
+  void endOtherUses() {
+    lacks_completed_ = lacks_completed_ || (!has_completed_ && !requested_.empty());
+    if (!lacks_completed_) builder_.setStreamUses(StreamUses::kRecorded);
+    if (lacks_completed_ && builder_.streams() > 1) builder_.setStreamUses(StreamUses::kMissing);
+    if (!has_completed_) return;
+    std::vector<std::uint64_t> waiting;
+    for (const auto& [address, requested] : requested_) waiting.push_back(requested.allocation);
+    std::sort(waiting.begin(), waiting.end());
+    for (const std::uint64_t allocation : waiting) builder_.endUses(allocation);
   }
 
   void allocate(const SnapshotBlock& block) {
@@ -83,11 +109,12 @@ class PytorchReader final : public ErrorSite {
     origins_.push_back(event_);
   }
 
-  void free(const SnapshotEvent& event) {
+  std::uint64_t free(const SnapshotEvent& event) {
     const auto allocation = live_.take(event.block.address);
     if (!allocation) fail(fmt::format("address 0x{:x} is freed twice", event.block.address));
     builder_.free(*allocation);
     stamp(event.time_us);
+    return *allocation;
   }
 
   // Threads race to the record, so a time may lie a little before the one above it.
@@ -98,14 +125,22 @@ class PytorchReader final : public ErrorSite {
                       static_cast<std::uint64_t>(last));
   }
 
+  /// A free that is not completed yet.
+  struct Requested {
+    std::uint64_t allocation = 0;
+    const SnapshotEvent* event = nullptr;  ///< of snapshot_.events
+  };
+
   const Snapshot& snapshot_;
   const std::string& file_;
   TraceBuilder builder_;
   LiveAddresses live_;
   std::vector<const SnapshotEvent*> origins_;  // by allocation; null for those from before
-  AddressSet requested_;                       // freed by the program, not yet completed
-  std::optional<std::int64_t> last_time_us_;   // the latest so far; none before the first event
-  const SnapshotEvent* event_ = nullptr;       // the one being replayed
+  std::unordered_map<std::uint64_t, Requested, SeededHash> requested_;  // by address
+  bool has_completed_ = false;                // the record has free_completed
+  bool lacks_completed_ = false;              // and one that it must have had is not there
+  std::optional<std::int64_t> last_time_us_;  // the latest so far; none before the first event
+  const SnapshotEvent* event_ = nullptr;      // the one being replayed
 };
 
 }  // namespace

@@ -74,6 +74,7 @@ class RmmReader {
         readLine();
       }
     }
+    builder_.setStreamUses(StreamUses::kRecorded);  // RMM's frees are in stream order
     return builder_.finish();
   }
 

@@ -32,7 +32,8 @@ bool looksLikeCistern(std::string_view content) {
   const std::size_t first = content.find_first_not_of("\r\n");
   if (first == std::string_view::npos) return false;
   const std::string_view text = content.substr(first);
-  return text[0] == '#' || startsWith(text, "a ") || startsWith(text, "f ");
+  return text[0] == '#' || startsWith(text, "a ") || startsWith(text, "f ") ||
+         startsWith(text, "e ");
 }
 
 [[noreturn]] void failUnknown(std::string_view content, const std::string& file) {

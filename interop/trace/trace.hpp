@@ -14,13 +14,17 @@
 
 namespace cistern::trace {
 
-enum class EventKind : std::uint8_t { kAllocate, kFree };
+enum class EventKind : std::uint8_t {
+  kAllocate,
+  kFree,     ///< the program freed the allocation
+  kUsesEnd,  ///< the uses of a freed allocation by other streams have ended
+};
 
-/// One allocation or free. A million of them are 24 MB.
+/// One allocation, one free, or the end of one allocation's uses. A million of them are 24 MB.
 struct TraceEvent {
-  std::uint64_t value = 0;     ///< kAllocate: bytes asked for; kFree: which allocation, from 0
+  std::uint64_t value = 0;     ///< kAllocate: bytes asked for; otherwise: which allocation, from 0
   std::uint64_t delta_us = 0;  ///< microseconds since the event before it
-  int stream = 0;              ///< the allocation's stream; a free carries that of its allocation
+  int stream = 0;              ///< the allocation's stream
   EventKind kind = EventKind::kAllocate;
 
   bool isAllocation() const { return kind == EventKind::kAllocate; }
@@ -28,9 +32,18 @@ struct TraceEvent {
 };
 static_assert(sizeof(TraceEvent) <= 24);
 
+/// Whether a trace says until when other streams use a block that the program has freed.
+enum class StreamUses : std::uint8_t {
+  kNotSaid,   ///< nothing is said: every free counts as ordered in its allocation's stream
+  kRecorded,  ///< each use that outlasted its free has a kUsesEnd
+  kMissing,   ///< the recorder left them out, although the program has several streams
+};
+
 /// Invariants, checked by audit():
 ///   the allocations in `events`, numbered in order from 0, are `allocations` many;
 ///   a free names an earlier allocation, and none names the same one as another;
+///   the same holds of kUsesEnd, and the allocation was freed earlier;
+///   stream_uses != kNotSaid if there is a kUsesEnd;
 ///   0 <= stream < streams; duration_us == the sum of delta_us;
 ///   peak_requested_bytes == the most bytes allocated and not yet freed after any event, <= 2^60.
 struct Trace {
@@ -41,6 +54,7 @@ struct Trace {
   int streams = 1;  ///< streams are 0 … streams - 1; 0 is the default one, even if unused
   std::uint64_t peak_requested_bytes = 0;
   std::uint64_t duration_us = 0;
+  StreamUses stream_uses = StreamUses::kNotSaid;
 
   friend bool operator==(const Trace&, const Trace&) = default;
 };

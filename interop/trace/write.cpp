@@ -78,7 +78,8 @@ void appendEvent(fmt::memory_buffer& text, const TraceEvent& event) {
   if (event.isAllocation()) {
     fmt::format_to(fmt::appender(text), "a {} {} {}\n", event.value, event.stream, event.delta_us);
   } else {
-    fmt::format_to(fmt::appender(text), "f {} {}\n", event.value, event.delta_us);
+    const char verb = event.kind == EventKind::kFree ? 'f' : 'e';
+    fmt::format_to(fmt::appender(text), "{} {} {}\n", verb, event.value, event.delta_us);
   }
 }
 
@@ -87,7 +88,7 @@ void appendEvent(fmt::memory_buffer& text, const TraceEvent& event) {
 void writeTrace(const Trace& trace, const std::filesystem::path& path) {
   OutputFile file(path);
   fmt::memory_buffer text;
-  appendComment(text, nameComment(trace.name));
+  appendComment(text, headerComment({trace.name, trace.stream_uses}));
   for (const std::string& note : trace.notes) appendComment(text, note);
   for (const TraceEvent& event : trace.events) {
     if (text.size() >= kWriteChunk) file.write(text);

@@ -59,4 +59,9 @@ TraceText& TraceText::free(std::uint64_t number, std::uint64_t after_us) {
   return *this;
 }
 
+TraceText& TraceText::endUses(std::uint64_t number, std::uint64_t after_us) {
+  text_ += fmt::format("e {} {}\n", number, after_us);
+  return *this;
+}
+
 }  // namespace cistern::test

@@ -39,11 +39,12 @@ class TempFile {
   std::string name_;
 };
 
-/// Lines of Cistern's trace format: "a SIZE STREAM DT" and "f NUMBER DT".
+/// Lines of Cistern's trace format: "a SIZE STREAM DT", "f NUMBER DT" and "e NUMBER DT".
 class TraceText {
  public:
   TraceText& allocate(std::uint64_t bytes, int stream = 0, std::uint64_t after_us = 10);
   TraceText& free(std::uint64_t number, std::uint64_t after_us = 10);
+  TraceText& endUses(std::uint64_t number, std::uint64_t after_us = 10);
   const std::string& text() const { return text_; }
 
  private:

@@ -2,6 +2,7 @@
 
 preload_test.py COMMAND LIBRARY FOLDER_OF_THE_DRIVER FOLDER_OF_PROGRAMS [unittest arguments]"""
 
+import gzip
 import json
 import os
 import signal
@@ -450,6 +451,8 @@ class Traces(unittest.TestCase):
             row = json.loads(replay.stdout.splitlines()[0])
             self.assertEqual(row["events"], 2000)
             self.assertEqual(row["peak_requested_bytes"], run.process["requested_peak_bytes"])
+            with gzip.open(path, "rt") as file:
+                self.assertIn('"stream_uses": "recorded"', file.readline())
 
     def test_a_child_that_is_followed_has_a_trace_of_its_own(self):
         with tempfile.TemporaryDirectory() as folder:

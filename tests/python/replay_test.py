@@ -47,6 +47,22 @@ def test_a_program_that_does_not_fit_is_a_result(trace):
         assert replay.peak_reserved_bytes <= 1 << 30
 
 
+def test_a_block_that_another_stream_uses_is_reserved_until_the_use_ends(tmp_path):
+    path = tmp_path / "used.trace"
+    path.write_text(f"a {40 << 20} 0 1\nf 0 2\na {40 << 20} 0 2\ne 0 3\n")
+    for policy in ("cistern", "torch-rules", "torch-expandable"):
+        replay = cistern.replay(path, policy)
+        assert replay.peak_reserved_bytes == 2 * replay.peak_requested_bytes == 80 << 20
+
+
+def test_a_trace_that_lacks_the_uses_has_no_figure(tmp_path):
+    path = tmp_path / "lacks.trace"
+    path.write_text('# {"name": "x", "stream_uses": "missing"}\na 1000 0 1\na 2000 3 1\nf 0 2\n')
+    with pytest.raises(cistern.ReplayError, match="policy torch-expandable: no figure.*stream_uses"):
+        cistern.replay(path, "torch-expandable")
+    assert cistern.replay(path, "direct").peak_requested_bytes == 3000
+
+
 def test_races_are_looked_for(tmp_path):
     path = tmp_path / "short.trace"
     path.write_text("a 1000 0 1\na 2000 0 1\nf 0 2\nf 1 3\n")

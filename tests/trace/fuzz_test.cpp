@@ -94,6 +94,7 @@ TEST_CASE("a damaged trace in Cistern's format is read or refused") {
   for (int i = 0; i < 20; ++i) {
     content += "a " + std::to_string(i * i * 4096) + " " + std::to_string(i % 3) + " 12\n";
     if (i % 2 == 1) content += "f " + std::to_string(i / 2) + " 7\n";
+    if (i % 4 == 3) content += "e " + std::to_string(i / 2) + " 1\n";
   }
   requireBothOutcomes(fuzz(content, 1));
 }

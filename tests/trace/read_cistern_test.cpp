@@ -33,6 +33,29 @@ TEST_CASE("a comment that is a JSON object names the trace, and nothing else doe
   CHECK(named(R"({"name": "q", "deep": )" + std::string(1 << 20, '[')) == otherwise);
 }
 
+TEST_CASE("the end of other streams' uses is an event, and no part of what the program holds") {
+  const Trace trace = parsed("a 100 7 0\nf 0 5\na 60 0 2\ne 0 3\nf 1 0\n");
+  CHECK(trace.events == Events{allocation(100, 1, 0), release(0, 1, 5), allocation(60, 0, 2),
+                               usesEnd(0, 1, 3), release(1, 0, 0)});
+  CHECK(trace.peak_requested_bytes == 100);
+  CHECK(trace.duration_us == 10);
+  CHECK(trace.stream_uses == StreamUses::kRecorded);
+}
+
+TEST_CASE("the header says whether a trace records the uses of other streams") {
+  const auto uses = [](const std::string& comment, const std::string& events = "a 1 0 0\n") {
+    return parsed("# " + comment + "\n" + events).stream_uses;
+  };
+  CHECK(uses(R"({"name": "x"})") == StreamUses::kNotSaid);
+  CHECK(uses(R"({"name": "x", "stream_uses": "recorded"})") == StreamUses::kRecorded);
+  CHECK(uses(R"({"workload": "x", "stream_uses": "missing"})") == StreamUses::kMissing);
+  CHECK(uses(R"({"name": "x", "stream_uses": "else"})") == StreamUses::kNotSaid);
+  CHECK(uses(R"({"name": "x", "stream_uses": 3})") == StreamUses::kNotSaid);
+  CHECK(uses(R"({"name": "x", "stream_uses": "missing"})", "a 1 0 0\nf 0 0\ne 0 0\n") ==
+        StreamUses::kMissing);
+  CHECK(parsed("# {\"name\": \"x\", \"stream_uses\": \"recorded\"}\na 1 0 0\n").notes.empty());
+}
+
 TEST_CASE("streams are renumbered densely, and 0 stays the default") {
   const Trace trace = parsed("a 1 900 0\na 1 0 0\na 1 1000000 0\na 1 900 0\nf 2 0\n");
   std::vector<int> streams;
@@ -75,8 +98,18 @@ TEST_CASE("a fault in Cistern's format is named with line, column and what was e
       {"a 1 0 0 ", "t:1:8: expected the end of the line, found ' '"},
       {"a 1 0 0\nf 1 0", "t:2:3: expected one of the 1 allocations made so far, found number 1"},
       {"a 1 0 0\nf 0 0\nf 0 0", "t:3:3: allocation 0 is freed twice"},
-      {"a 1 0 0\nfree 0 0", "t:2:1: expected 'a', 'f' or '#', found 'free'"},
-      {"#\n\x01\xff", "t:2:1: expected 'a', 'f' or '#', found '\\x01\\xff'"},
+      {"a 1 0 0\ne 0 0",
+       "t:2:3: the uses of allocation 0 end before its free; expected its 'f' earlier"},
+      {"a 1 0 0\nf 0 0\ne 0 0\ne 0 0", "t:4:3: the uses of allocation 0 end twice"},
+      {"a 1 0 0\nf 0 0\ne 0 0\nf 0 0", "t:4:3: allocation 0 is freed twice"},
+      {"a 1 0 0\nf 0 0\ne 1 0",
+       "t:3:3: expected one of the 1 allocations made so far, found number 1"},
+      {"e 0 0", "t:1:3: expected one of the 0 allocations made so far, found number 0"},
+      {"a 1 0 0\nf 0 0\ne x 0", "t:3:3: expected the number of an allocation, found 'x'"},
+      {"a 1 0 0\nf 0 0\ne 0", "t:3:4: expected a time in microseconds, found the end of the line"},
+      {"a 1 0 0\nf 0 0\ne 0 0 0", "t:3:6: expected the end of the line, found ' 0'"},
+      {"a 1 0 0\nfree 0 0", "t:2:1: expected 'a', 'f', 'e' or '#', found 'free'"},
+      {"#\n\x01\xff", "t:2:1: expected 'a', 'f', 'e' or '#', found '\\x01\\xff'"},
   };
   for (const Case& c : cases) {
     CHECK(complaint(c.content) == c.complaint);

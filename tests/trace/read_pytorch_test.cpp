@@ -21,9 +21,9 @@ std::string snapshotOf(const std::string& entries) {
 }
 
 std::string entry(const std::string& action, const std::string& address,
-                  const std::string& size = "8") {
-  return fmt::format("(dVaction\nV{}\nsVaddr\nI{}\nsVsize\nI{}\nsVstream\nI0\nsa", action, address,
-                     size);
+                  const std::string& size = "8", const std::string& stream = "0") {
+  return fmt::format("(dVaction\nV{}\nsVaddr\nI{}\nsVsize\nI{}\nsVstream\nI{}\nsa", action, address,
+                     size, stream);
 }
 
 TEST_CASE("a PyTorch snapshot is read in every pickle protocol") {
@@ -47,6 +47,36 @@ TEST_CASE("a snapshot needs neither segments nor times") {
   const Trace trace = parsed(snapshotOf(entry("alloc", "4096") + entry("free_requested", "4096")));
   CHECK(trace.events == Events{allocation(8, 0, 0), release(0, 0, 0)});
   CHECK(parsed(dict("device_traces", "(l") + ".").events.empty());
+}
+
+TEST_CASE("a free that is completed later than at once ends the uses of other streams") {
+  const std::string used = entry("alloc", "4096") + entry("alloc", "8192") +
+                           entry("free_requested", "4096") + entry("segment_alloc", "0");
+  const Trace at_once =
+      parsed(snapshotOf(used + entry("free_completed", "4096") + entry("free_requested", "8192")));
+  CHECK(at_once.events == Events{allocation(8, 0, 0), allocation(8, 0, 0), release(0, 0, 0),
+                                 release(1, 0, 0),
+                                 usesEnd(1, 0, 0)});  // the record ends while the second one waits
+  CHECK(at_once.stream_uses == StreamUses::kRecorded);
+
+  const Trace later = parsed(snapshotOf(used + entry("alloc", "16384") +
+                                        entry("free_completed", "4096") + entry("alloc", "4096")));
+  CHECK(later.events == Events{allocation(8, 0, 0), allocation(8, 0, 0), release(0, 0, 0),
+                               allocation(8, 0, 0), usesEnd(0, 0, 0), allocation(8, 0, 0)});
+}
+
+TEST_CASE("a snapshot of several streams without completed frees says that it lacks them") {
+  const auto uses = [](const std::string& entries) {
+    return parsed(snapshotOf(entries)).stream_uses;
+  };
+  const std::string other = entry("alloc", "8192", "8", "77");
+  const std::string freed = entry("alloc", "4096") + entry("free_requested", "4096");
+  CHECK(uses(other + freed) == StreamUses::kMissing);
+  CHECK(uses(freed) == StreamUses::kNotSaid);
+  CHECK(uses(other + freed + entry("free_completed", "4096")) == StreamUses::kRecorded);
+  CHECK(uses(other + entry("alloc", "4096")) == StreamUses::kRecorded);
+  const std::string again = entry("alloc", "4096") + entry("free_requested", "8192");
+  CHECK(uses(other + freed + again + entry("free_completed", "8192")) == StreamUses::kMissing);
 }
 
 TEST_CASE("blocks without addresses of their own lie end to end") {

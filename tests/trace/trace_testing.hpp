@@ -51,5 +51,8 @@ inline TraceEvent allocation(std::uint64_t bytes, int stream, std::uint64_t delt
 inline TraceEvent release(std::uint64_t allocation, int stream, std::uint64_t delta_us) {
   return {allocation, delta_us, stream, EventKind::kFree};
 }
+inline TraceEvent usesEnd(std::uint64_t allocation, int stream, std::uint64_t delta_us) {
+  return {allocation, delta_us, stream, EventKind::kUsesEnd};
+}
 
 }  // namespace cistern::trace::testing

@@ -27,6 +27,17 @@ TEST_CASE("a trace of another format is read back as it was") {
   CHECK(roundTrip(trace, "t.trace") == trace);
 }
 
+TEST_CASE("what a trace says of other streams' uses is read back as it was") {
+  const Trace used = parsed("# {\"name\": \"x\"}\na 100 1 0\nf 0 5\na 50 0 9\ne 0 5\n");
+  CHECK(roundTrip(used, "t.trace") == used);
+  for (const StreamUses uses :
+       {StreamUses::kNotSaid, StreamUses::kRecorded, StreamUses::kMissing}) {
+    Trace trace = sample();
+    trace.stream_uses = uses;
+    CHECK(roundTrip(trace, "t.trace") == trace);
+  }
+}
+
 TEST_CASE("names and notes survive, but for line breaks") {
   Trace trace = sample();
   trace.name = "q\"uote\\ \ttab {\"name\": \"x\"} é";

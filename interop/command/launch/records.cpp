@@ -170,6 +170,9 @@ trace::Trace readRecording(const std::filesystem::path& folder, const Account& a
   if (account.trace.empty() || !file) site.fail("there is no recording of this process");
   trace::TraceBuilder builder(site);
   builder.rename(account.program);
+  // cudaFree waits for the device, and cudaFreeAsync is a part of its stream's work. So no use by
+  // another stream outlasts a free.
+  builder.setStreamUses(trace::StreamUses::kRecorded);
   preload::TraceRow row;
   while (file.read(reinterpret_cast<char*>(&row), sizeof row) && row.kind != 0) {
     if (row.kind == 1) {

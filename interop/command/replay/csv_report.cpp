@@ -1,6 +1,10 @@
 // --csv: what --json says, with one column a kind of device call, but one for all that were made in
 // the background, and no rounds. The columns are always the same, and a null value there is empty
 // here. A row is one line: what would break it stands in a name as \xNN.
+#include <algorithm>
+#include <string>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "allocator/base/printable.hpp"
@@ -43,6 +47,7 @@ class CsvReport final : public Report {
   }
 
   void row(const Measurement& m) override {
+    if (!m.replayed) return rowWithoutFigures(m);
     out_ << fmt::format("{},{},{},{},{},{},{},{},{},{:.1f}", quoted(printable(m.trace)), m.policy,
                         m.device, m.events, m.ok(), m.peak_requested, m.peak_reserved,
                         orEmpty(m.efficiency()), orEmpty(m.fit), m.ns_per_event);
@@ -55,6 +60,17 @@ class CsvReport final : public Report {
   }
 
  private:
+  void rowWithoutFigures(const Measurement& m) {
+    const std::string known = fmt::format("{},{},{},{},{},{}", quoted(printable(m.trace)), m.policy,
+                                          m.device, m.events, m.ok(), m.peak_requested);
+    const auto commas = [](std::string_view text) {
+      return std::count(text.begin(), text.end(), ',');
+    };
+    const auto columns = commas(kColumns) + std::ptrdiff_t(kCountedCalls) + commas(kLastColumns);
+    constexpr std::ptrdiff_t kKnownCommas = 5;
+    out_ << known << std::string(std::size_t(columns - kKnownCommas), ',') << std::endl;
+  }
+
   std::ostream& out_;
 };
 

@@ -1,5 +1,7 @@
 // --json: one object a line for each trace and policy. docs/replay.md lists the keys.
 #include <cmath>
+#include <set>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -28,6 +30,15 @@ Json pagesOf(const PageCounts& pages) {
           {"returned", pages.returned}};
 }
 
+/// Nulls all but what is known without a replay.
+void leaveOutFigures(Json& line) {
+  static const std::set<std::string> known{"trace",  "policy", "device",
+                                           "events", "ok",     "peak_requested_bytes"};
+  for (auto& [key, value] : line.items()) {
+    if (known.count(key) == 0) value = nullptr;
+  }
+}
+
 class JsonReport final : public Report {
  public:
   explicit JsonReport(std::ostream& out) : out_(out) {}
@@ -51,6 +62,7 @@ class JsonReport final : public Report {
     line["modelled_background_ms"] = orNull(m.modelled_background_ms);
     line["pages"] = pagesOf(m.pages);
     line["calls_by_round"] = m.calls_by_round;
+    if (!m.replayed) leaveOutFigures(line);
     const bool ascii_only = true;  // nothing of a name acts on a terminal, and nothing is lost
     out_ << line.dump(-1, ' ', ascii_only, Json::error_handler_t::replace) << std::endl;
   }

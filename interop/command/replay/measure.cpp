@@ -18,11 +18,30 @@ bool playAllRounds(Replayer& replayer, std::uint64_t rounds, const OnProgress& o
   return true;
 }
 
-Measurement figures(const Script& script, const Meter& meter) {
+constexpr const char* kUsesMissing =
+    "no figure: under this policy a freed block stays taken while other streams use it, and the "
+    "trace does not say until when (stream_uses in docs/traces.md)";
+
+Measurement ofTrace(const Script& script) {
   Measurement m;
   m.trace = script.name;
   m.events = script.steps.size();
   m.peak_requested = script.peak_requested;
+  m.uses_not_said = script.streams > 1 && script.stream_uses == trace::StreamUses::kNotSaid;
+  return m;
+}
+
+Measurement notReplayed(const Script& script, const PolicyKind& kind, const std::string& device) {
+  Measurement m = ofTrace(script);
+  m.policy = kind.name;
+  m.device = device;
+  m.replayed = false;
+  m.failure = kUsesMissing;
+  return m;
+}
+
+Measurement figures(const Script& script, const Meter& meter) {
+  Measurement m = ofTrace(script);
   m.ns_per_event = meter.wallNanoseconds() / double(std::max<std::uint64_t>(meter.events(), 1));
   m.calls = meter.bill().callersCalls();
   m.modelled_ms = double(meter.bill().modelled_ns) / 1e6;
@@ -79,6 +98,9 @@ double fitOf(const Measurement& unlimited, const Script& script, const PolicyKin
 
 Measurement measure(const Script& script, const PolicyKind& kind, const ReplaySettings& settings,
                     const OnProgress& on_progress) {
+  if (kind.waits_for_uses && script.stream_uses == trace::StreamUses::kMissing) {
+    return notReplayed(script, kind, settings.device);
+  }
   const bool search = settings.fit && kind.takes_capacity;
   const double first_share = search ? kFirstShare : 1;
   Measurement m = replay(script, kind, settings, settings.capacity,

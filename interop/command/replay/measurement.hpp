@@ -19,7 +19,9 @@ struct Measurement {
   std::string device;        ///< its backend
   std::uint64_t events = 0;  ///< of one round
   std::string failure;       ///< empty when every request of every round was served, and soundly
+  bool replayed = true;      ///< false: failure says why not, and nothing but the trace's is known
   std::uint64_t peak_requested = 0;  ///< of the trace
+  bool uses_not_said = false;        ///< it has several streams, and says nothing of their uses
   std::uint64_t peak_reserved = 0;   ///< of the replay, as far as it came
   std::optional<double> fit;         ///< peak requested / the least capacity that serves the trace
   double ns_per_event = 0;

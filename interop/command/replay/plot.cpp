@@ -22,8 +22,8 @@ Curve askedOverTime(const Script& script, const Timeline& timeline, std::uint64_
     std::uint64_t asked = 0;
     for (const Step& step : script.steps) {
       now += timeline.lengthOf(step);
-      if (step.allocates) held[step.slot] = step.bytes;
-      asked += step.allocates ? held[step.slot] : -held[step.slot];
+      if (step.kind == StepKind::kAllocate) asked += held[step.slot] = step.bytes;
+      if (isFree(step.kind)) asked -= held[step.slot];
       curve.add(now, asked);
     }
     if (round + 1 < rounds) curve.add(now, 0);
@@ -68,13 +68,17 @@ void Plot::begin(const Script& script) {
 
 void Plot::row(const Measurement& row) {
   const PolicyKind& kind = policyKind(row.policy);
+  if (!row.reserved_over_time) {
+    not_replayed_ += fmt::format(" There is no figure for {}.", kind.title);
+    return;
+  }
   picture_.reserved.push_back({row.policy, std::string(kind.title), figuresOf(row), colourOf(kind),
-                               row.reserved_over_time.value(), !row.ok()});
+                               *row.reserved_over_time, !row.ok()});
 }
 
 void Plot::write(const std::string& device) {
   picture_.subtitle = "Lines: what each allocator has reserved. Area: what the program asks for.";
-  picture_.note = fmt::format("Replayed on {}.", device);
+  picture_.note = fmt::format("Replayed on {}.{}", device, not_replayed_);
   picture_.description = descriptionOf(picture_);
   file_.write(drawn(picture_));
 }

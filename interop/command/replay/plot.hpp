@@ -29,6 +29,7 @@ class Plot {
   const std::uint64_t rounds_;
   PlotFile file_;
   Picture picture_;
+  std::string not_replayed_;  ///< a sentence for each policy
 };
 
 }  // namespace cistern::command

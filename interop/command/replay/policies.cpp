@@ -22,17 +22,18 @@ std::string virtualMemoryLacks(const Device& device) {
 }
 
 constexpr std::array<PolicyKind, 6> kPolicies = {{
-    {"cistern", "Cistern", "Cistern's allocator, with the options of --conf", true, makeCistern,
-     lacksNothing},
+    {"cistern", "Cistern", "Cistern's allocator, with the options of --conf", true, true,
+     makeCistern, lacksNothing},
     {kTorchRules, "PyTorch's rules", "Cistern's engine under PyTorch's rules, not PyTorch", true,
-     makeTorch, lacksNothing},
+     true, makeTorch, lacksNothing},
     {"torch-expandable", "PyTorch, expandable (model)",
-     "a model of PyTorch with expandable segments", true, makeTorchExpandable, virtualMemoryLacks},
+     "a model of PyTorch with expandable segments", true, true, makeTorchExpandable,
+     virtualMemoryLacks},
     {"driver-pool", "driver's pool (model)", "a model of the driver's stream-ordered pool", false,
-     makeDriverPool, virtualMemoryLacks},
-    {"direct", "no allocator", "no allocator: a device malloc and free each time", true, makeDirect,
-     lacksNothing},
-    {"async", "driver's own pool", "the driver's own stream-ordered pool", false, makeAsync,
+     true, makeDriverPool, virtualMemoryLacks},
+    {"direct", "no allocator", "no allocator: a device malloc and free each time", true, false,
+     makeDirect, lacksNothing},
+    {"async", "driver's own pool", "the driver's own stream-ordered pool", false, true, makeAsync,
      asyncLacks},
 }};
 

@@ -41,6 +41,10 @@ class Policy {
   virtual void* allocate(std::size_t bytes, Stream stream) = 0;
   /// Pre: allocate gave it out, and it is not null.
   virtual void free(const Held& block) = 0;
+  /// The program has freed the block, but other streams still use it. Returns whether the policy
+  /// took the block back all the same. Otherwise free() follows when these uses have ended, as when
+  /// PyTorch's allocator sees its events complete. Pre: as free().
+  virtual bool freeWhileUsed(const Held&) { return false; }
   /// Does not change how it serves the next requests.
   virtual ReservedBytes reserved() const = 0;
   /// Host memory that the bookkeeping takes now.
@@ -60,6 +64,7 @@ struct PolicyKind {
   std::string_view title;  ///< for a picture
   std::string_view text;   ///< for --help
   bool takes_capacity;     ///< whether it can be held to PolicySettings::capacity
+  bool waits_for_uses;     ///< whether a freed block stays taken while other streams use it
   std::unique_ptr<Policy> (*make)(Device& device, const PolicySettings& settings);
   /// Why it cannot run on that device; empty when it can.
   std::string (*lacks)(const Device& device);

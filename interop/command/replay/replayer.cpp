@@ -97,10 +97,15 @@ template <Replayer::Queued What>
 inline void Replayer::playStep(const Step& step) {
   ++played_;
   stage_.pass(step.after_us);
-  if (step.allocates) {
-    allocate<What>(step);
-  } else {
-    free<What>(held_[step.slot]);
+  switch (step.kind) {
+    case StepKind::kAllocate:
+      return allocate<What>(step);
+    case StepKind::kFree:
+      return free<What>(held_[step.slot]);
+    case StepKind::kFreeWhileUsed:
+      return freeWhileUsed<What>(held_[step.slot]);
+    case StepKind::kUsesEnd:
+      return free<Queued::kNothing>(held_[step.slot]);
   }
 }
 
@@ -114,13 +119,26 @@ void Replayer::allocate(const Step& step) {
   if constexpr (What == Queued::kWork) stage_.queueWork(stream);
 }
 
+// The work that the program queues before it frees.
+template <Replayer::Queued What>
+void Replayer::useLast(const Held& held) {
+  if constexpr (What == Queued::kChecks) check(held, [&] { checker_->freeing(held); });
+  if constexpr (What == Queued::kWork) stage_.queueWork(held.stream);
+}
+
 template <Replayer::Queued What>
 void Replayer::free(Held& held) {
   if (held.pointer == nullptr) return;
-  if constexpr (What == Queued::kChecks) check(held, [&] { checker_->freeing(held); });
-  if constexpr (What == Queued::kWork) stage_.queueWork(held.stream);
+  useLast<What>(held);
   policy_.free(held);
   held.pointer = nullptr;
+}
+
+template <Replayer::Queued What>
+void Replayer::freeWhileUsed(Held& held) {
+  if (held.pointer == nullptr) return;
+  useLast<What>(held);
+  if (policy_.freeWhileUsed(held)) held.pointer = nullptr;
 }
 
 void Replayer::freeRest() {

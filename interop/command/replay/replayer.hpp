@@ -49,7 +49,11 @@ class Replayer {
   template <Queued What>
   void allocate(const Step& step);
   template <Queued What>
+  void useLast(const Held& held);
+  template <Queued What>
   void free(Held& held);
+  template <Queued What>
+  void freeWhileUsed(Held& held);
   void freeRest();
   template <class Look>
   void check(const Held& held, Look look);

@@ -10,21 +10,35 @@
 
 namespace cistern::command {
 
+enum class StepKind : std::uint8_t {
+  kAllocate,
+  kFree,           ///< in the order of the block's stream
+  kFreeWhileUsed,  ///< the program's free of a block that other streams still use
+  kUsesEnd,        ///< of a block that was freed while used
+};
+
+/// Whether the program frees a block at it.
+inline bool isFree(StepKind kind) {
+  return kind == StepKind::kFree || kind == StepKind::kFreeWhileUsed;
+}
+
 /// One event.
 struct Step {
-  std::uint64_t bytes = 0;     ///< asked for; unused by a free
+  std::uint64_t bytes = 0;     ///< asked for; only of kAllocate
   std::uint32_t after_us = 0;  ///< since the step before it; what exceeds 2^32 - 1 is cut off
   std::uint32_t slot = 0;      ///< < Script::slots
-  std::uint32_t stream = 0;    ///< < Script::streams; unused by a free
-  bool allocates = false;
+  std::uint32_t stream = 0;    ///< < Script::streams; only of kAllocate
+  StepKind kind = StepKind::kAllocate;
 };
+static_assert(sizeof(Step) <= 24);
 
 struct Script {
   std::string name;
   std::vector<Step> steps;
-  std::uint32_t slots = 0;  ///< the most blocks that live at once
+  std::uint32_t slots = 0;  ///< the most blocks that live, or are still used, at once
   std::uint32_t streams = 0;
   std::uint64_t peak_requested = 0;  ///< the most bytes, as asked, that live at once
+  trace::StreamUses stream_uses = trace::StreamUses::kNotSaid;
 };
 
 Script makeScript(const trace::Trace& trace);

@@ -15,7 +15,8 @@ from .errors import CisternError, InvalidArgumentError, NotSupportedError
 
 class ReplayError(CisternError, RuntimeError):
     """The replay has no result. The file cannot be read, the command does not take an argument, or
-    the device is not here. The text is the command's message."""
+    the device is not here. Or the trace lacks what the policy depends on ("stream_uses" in
+    docs/traces.md). The text is the command's message."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ def _file(trace: PathLike) -> str:
 
 def _row(line: str, failure: str) -> Replay:
     values: Dict[str, Any] = json.loads(line)
+    if values["peak_reserved_bytes"] is None:
+        raise ReplayError(failure)
     known = {field.name for field in fields(Replay)} & values.keys()
     return Replay(**{name: values[name] for name in known}, failure="" if values["ok"] else failure)
 
