@@ -18,7 +18,7 @@ struct DeviceState {
       : device(ordinal),
         allocator(cistern::allocator(ordinal)),
         pools(cistern::pools(ordinal)),
-        history(ordinal) {
+        history(ordinal, allocator.device()) {
     keepToSettings();
     allocator.registerStream(cistern::Stream{});
   }

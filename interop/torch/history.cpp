@@ -73,7 +73,11 @@ void History::set(HistorySettings settings, bool clear) {
   settings_ = std::move(settings);
   if (!settings_.enabled) {
     settings_.when = theirs::RecordContext::NEVER;
-    if (trackers_.empty()) held_.clear();
+    if (trackers_.empty()) {
+      held_.clear();
+      uses_.clear();
+      waiting_.clear();
+    }
   }
   listening_.store(settings_.enabled || !trackers_.empty(), std::memory_order_relaxed);
 }
@@ -123,13 +127,21 @@ void History::add(const HistoryEvent& event, Context context) {
 
 void History::allocated(const HistoryEvent& event, Context context) {
   const std::lock_guard lock(mutex_);
-  held_[reinterpret_cast<void*>(event.address)] = Held{event, context};  // NOLINT
+  void* const block = reinterpret_cast<void*>(event.address);  // NOLINT
+  if (uses_.allocated(block)) writeCompleted(block);
+  held_[block] = Held{event, context};
   write(event, std::move(context));
 }
 
-// The engine itself orders a free behind the work of every stream that used the block. So for a
-// reader of the trace, the block is gone when the program has let go of it.
-void History::freed(void* block, Context context) {
+void History::used(void* block, cudaStream_t stream) {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(block);
+  if (found == held_.end() || found->second.event.stream != stream) uses_.use(block, stream);
+}
+
+// The engine orders a free behind the work of every stream that used the block, in its own way. A
+// reader of the history gets what PyTorch would have seen.
+void History::freed(void* block, Context context, bool region_open) {
   const std::lock_guard lock(mutex_);
   HistoryEvent event{Action::FREE_REQUESTED, reinterpret_cast<std::size_t>(block)};
   const auto found = held_.find(block);
@@ -140,7 +152,21 @@ void History::freed(void* block, Context context) {
   }
   write(event, context);
   event.action = Action::FREE_COMPLETED;
-  write(event, std::move(context));
+  waiting_[block] = Held{event, std::move(context)};
+  if (!uses_.free(block, region_open)) writeCompleted(block);
+}
+
+void History::tellEndedUses(bool region_open) {
+  const std::lock_guard lock(mutex_);
+  for (void* const block : uses_.takeEnded(region_open)) writeCompleted(block);
+}
+
+void History::writeCompleted(void* block) {
+  const auto found = waiting_.find(block);
+  if (found == waiting_.end()) return;
+  const Held completed = std::move(found->second);
+  waiting_.erase(found);
+  write(completed.event, completed.context);
 }
 
 Context History::contextOf(void* block) const {

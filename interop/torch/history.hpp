@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "block_uses.hpp"
 #include "torch_version.hpp"
 
 namespace cistern_torch {
@@ -40,7 +41,8 @@ struct HistoryEvent {
 /// next is entries_[next_], the oldest, when it is full.
 class History {
  public:
-  explicit History(DeviceIndex device) : device_(device) {}
+  /// `memory`: the device itself; outlives the history.
+  History(DeviceIndex device, cistern::Device& memory) : device_(device), uses_(memory) {}
 
   bool listening() const { return listening_.load(std::memory_order_relaxed); }
   bool enabled() const;
@@ -58,9 +60,14 @@ class History {
   Context gather(theirs::RecordContext level) const;
 
   void allocated(const HistoryEvent& event, Context context);
+  /// The stream uses the block until the program frees it (record_stream).
+  void used(void* block, cudaStream_t stream);
   /// The block is about to be freed. Its size is 0 in the history where it was allocated before
-  /// anyone recorded.
-  void freed(void* block, Context context);
+  /// anyone recorded. FREE_COMPLETED follows at once, or when other streams' uses have ended.
+  /// `region_open`: whether a region of a pool is.
+  void freed(void* block, Context context, bool region_open);
+  /// Tells which uses have ended. PyTorch looks before each allocation.
+  void tellEndedUses(bool region_open);
   void add(const HistoryEvent& event, Context context);
   /// The stack that the block was allocated with; null for none.
   Context contextOf(void* block) const;
@@ -74,6 +81,7 @@ class History {
     Context context;
   };
   void write(const HistoryEvent& event, Context context);
+  void writeCompleted(void* block);
   bool wanted(Action action) const;
 
   const DeviceIndex device_;
@@ -84,6 +92,8 @@ class History {
   std::vector<theirs::TraceEntry> entries_;
   std::size_t next_ = 0;
   std::unordered_map<void*, Held> held_;  ///< blocks allocated while it listened
+  BlockUses uses_;
+  std::unordered_map<void*, Held> waiting_;  ///< freed blocks that are not completed
 };
 
 }  // namespace cistern_torch

@@ -20,7 +20,8 @@ void tellRestored(DeviceState& state, const cistern::CheckpointDelta& changed,
                   const cistern::PoolCheckpoint& now) {
   const Context context = state.history.gather(theirs::RecordContext::STATE);
   state.tellMemoryEvents(context);
-  for (void* const block : changed.freed) state.history.freed(block, context);
+  for (void* const block : changed.freed)
+    state.history.freed(block, context, state.pools.anyOpen());
   const std::unordered_set<void*> made(changed.made.begin(), changed.made.end());
   for (const cistern::LiveBlock& block : now.blocks) {
     if (made.count(cistern::toPointer(block.address)) == 0) continue;

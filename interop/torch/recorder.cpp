@@ -1,75 +1,12 @@
 #include "recorder.hpp"
 
-#include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "torch_allocator.hpp"
 
 namespace cistern_torch {
-namespace {
-
-constexpr std::size_t kWriteAtOnce = std::size_t{1} << 16;
-
-}  // namespace
-
-// ---- One device
-// ----------------------------------------------------------------------------------
-
-DeviceTrace::DeviceTrace(const std::string& path, const std::string& name,
-                         std::chrono::steady_clock::time_point begun)
-    : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
-      unwritten_("# {\"name\": \"" + name + "\"}\n"),
-      last_(begun),
-      streams_{{0, 0}} {
-  if (file_ < 0) failed_ = errno;
-}
-
-DeviceTrace::~DeviceTrace() {
-  if (file_ >= 0) (void)::close(file_);
-}
-
-int DeviceTrace::flush() {
-  std::size_t done = 0;
-  while (failed_ == 0 && done < unwritten_.size()) {
-    const ssize_t wrote = ::write(file_, unwritten_.data() + done, unwritten_.size() - done);
-    if (wrote >= 0) done += std::size_t(wrote);
-    if (wrote < 0 && errno != EINTR) failed_ = errno;
-  }
-  unwritten_.clear();
-  return failed_;
-}
-
-void DeviceTrace::add(const theirs::TraceEntry& entry) {
-  const bool allocated = entry.action_ == Action::ALLOC;
-  const auto known = numbers_.find(entry.addr_);
-  if (!allocated && known == numbers_.end()) return;  // from before the recording
-  const auto now = std::chrono::steady_clock::now();
-  const auto since = std::chrono::duration_cast<std::chrono::microseconds>(now - last_);
-  last_ += since;
-  char line[96];
-  if (allocated) {
-    const auto stream = reinterpret_cast<std::uintptr_t>(entry.stream_);
-    const std::size_t number = streams_.try_emplace(stream, streams_.size()).first->second;
-    std::snprintf(line, sizeof(line), "a %zu %zu %lld\n", entry.size_, number,
-                  (long long)since.count());
-    numbers_[entry.addr_] = next_++;
-  } else {
-    std::snprintf(line, sizeof(line), "f %" PRIu64 " %lld\n", known->second,
-                  (long long)since.count());
-    numbers_.erase(known);
-  }
-  unwritten_ += line;
-  if (unwritten_.size() >= kWriteAtOnce) (void)flush();
-}
-
-// ---- All of them
-// ---------------------------------------------------------------------------------
-
 Recorder& Recorder::theOne() {
   static Recorder& one = *new Recorder;
   return one;
@@ -90,7 +27,7 @@ const char* Recorder::end() {
   const std::lock_guard lock(mutex_);
   int why = 0;
   for (auto& [device, trace] : devices_) {
-    const int failed = trace.flush();
+    const int failed = trace.finish();
     if (why == 0) why = failed;
   }
   devices_.clear();
@@ -99,7 +36,9 @@ const char* Recorder::end() {
 }
 
 void Recorder::add(const theirs::TraceEntry& entry) {
-  if (entry.action_ != Action::ALLOC && entry.action_ != Action::FREE_REQUESTED) return;
+  if (entry.action_ != Action::ALLOC && entry.action_ != Action::FREE_REQUESTED &&
+      entry.action_ != Action::FREE_COMPLETED)
+    return;
   if (process_ != getpid()) return;
   const std::lock_guard lock(mutex_);
   if (process_ == 0) return;
@@ -107,7 +46,10 @@ void Recorder::add(const theirs::TraceEntry& entry) {
   auto known = devices_.find(entry.device_);
   if (known == devices_.end())
     known = devices_.try_emplace(entry.device_, path(), name_, begun_).first;
-  known->second.add(entry);
+  DeviceTrace& trace = known->second;
+  if (entry.action_ == Action::ALLOC) trace.allocated(entry.addr_, entry.size_, entry.stream_);
+  if (entry.action_ == Action::FREE_REQUESTED) trace.freed(entry.addr_);
+  if (entry.action_ == Action::FREE_COMPLETED) trace.usesEnded(entry.addr_);
 }
 
 }  // namespace cistern_torch

@@ -72,6 +72,7 @@ void* TorchAllocator::take(std::size_t bytes, DeviceIndex device, cudaStream_t s
 
 void* TorchAllocator::takeListening(DeviceState& state, std::size_t bytes, cudaStream_t stream) {
   Context context = state.history.gather(theirs::RecordContext::STATE);
+  state.history.tellEndedUses(state.pools.anyOpen());
   TorchPoolId pool{0, 0};
   void* const pointer = asTorch([&] {
     state.pools.expect(stream);
@@ -109,7 +110,8 @@ void TorchAllocator::raw_delete(void* pointer) {
   if (state == nullptr) [[likely]]
     return cistern::free(pointer);
   const auto bytes = std::int64_t(state->allocator.blockSize(pointer));
-  state->history.freed(pointer, state->history.gather(theirs::RecordContext::ALL));
+  state->history.freed(pointer, state->history.gather(theirs::RecordContext::ALL),
+                       state->pools.anyOpen());
   cistern::free(pointer);
   state->tellMemoryEvents(nullptr);
   tellProfiler(*state, pointer, -bytes);
@@ -121,6 +123,9 @@ void TorchAllocator::recordStream(const c10::DataPtr& block, c10::cuda::CUDAStre
   if (block.get() == nullptr || block.get_deleter() != &freeBlock) return;
   void* const start = block.get_context();
   if (uncached_.holds(start)) return;
+  if (listening_.load(std::memory_order_relaxed) && !in_child_of_fork) [[unlikely]] {
+    if (DeviceState* const state = ownerOf(start)) state->history.used(start, stream.stream());
+  }
   asTorch([&] { cistern::recordStream(start, stream.stream()); });
 }
 

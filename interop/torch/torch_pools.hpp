@@ -59,6 +59,9 @@ class TorchPools {
     if (open_.load(std::memory_order_acquire) != 0) openFor(stream);
   }
 
+  /// Whether a region is open, of a capture or of another scope.
+  bool anyOpen() const { return open_.load(std::memory_order_acquire) != 0; }
+
   /// One user more. `source`: of a new pool; null: the device.
   void count(TorchPoolId id, std::shared_ptr<cistern::SegmentSource> source = nullptr);
   /// `on`: the stream that is captured, if the region is a graph's; nothing where that is not

@@ -132,6 +132,21 @@ def test_the_report_has_the_figures_of_the_trace(launch, script, tmp_path):
                     "PyTorch, expandable segments": "0.020"}
 
 
+def test_uses_by_other_streams_count_in_the_models(launch, script, tmp_path):
+    used = TRACE.replace("}", ', "stream_uses": "recorded"}').replace("f 0 5\n", "f 0 5\na %d 1 5\ne 0 5\n")
+    ran = launch(script(""), TRACES=json.dumps({"0": used % (30 << 20, 30 << 20)}))
+    rows = dict(re.findall(r"^  (\S.*?)  +([\d.]+) GiB", ran.stderr, re.M))
+    assert rows["asked for"] == "0.029" and rows["PyTorch"] == "0.059"
+
+
+def test_a_model_without_a_figure_says_why(launch, script, tmp_path):
+    lacks = TRACE.replace("}", ', "stream_uses": "missing"}') + "a 5 1 5\n"
+    ran = launch(script(""), TRACES=json.dumps({"0": lacks % (3 << 20)}))
+    for peer in ("PyTorch", "PyTorch, expandable segments"):
+        assert re.search(rf"^  {peer} +cistern: .*: no figure: .* \(stream_uses", ran.stderr, re.M), ran.stderr
+    assert "modelled" not in ran.stderr
+
+
 def test_several_gpus_are_summed_and_have_a_trace_each(launch, script, tmp_path):
     ran = launch("--trace", "t.trace.gz", script(""), TRACES=TWO)
     assert "at the peak, the sum of 3 GPUs" in ran.stderr

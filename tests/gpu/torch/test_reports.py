@@ -108,6 +108,25 @@ def test_history_has_what_became_of_memory():
     )
 
 
+def test_a_free_is_completed_when_other_streams_are_done():
+    side = torch.cuda.Stream()
+    torch.cuda.memory._record_memory_history(max_entries=1000)
+    used = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")
+    address = used.data_ptr()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(500_000_000)
+    used.record_stream(side)
+    del used
+    during = torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
+    torch.cuda.synchronize()
+    after = torch.empty(5 * MIB, dtype=torch.uint8, device="cuda")
+    events = [(e["action"], e["addr"]) for e in torch.cuda.memory._snapshot()["device_traces"][0]
+              if not e["action"].startswith("segment_")]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    assert events == [("alloc", address), ("free_requested", address), ("alloc", during.data_ptr()),
+                      ("free_completed", address), ("alloc", after.data_ptr())]
+
+
 def test_pytorchs_viewers_take_the_snapshot(tmp_path):
     from torch.cuda import _memory_viz
 

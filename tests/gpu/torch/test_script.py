@@ -68,6 +68,30 @@ small = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
     assert figures["asked for"] == 1 and 1 <= figures["reserved"] < 1.1 and figures["PyTorch"] >= 1
 
 
+USES = """
+import torch
+side = torch.cuda.Stream()
+for _ in range(4):
+    block = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(200_000_000)
+    block.record_stream(side)
+    del block
+torch.cuda.synchronize()
+last = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
+"""
+
+
+def test_the_models_keep_blocks_that_other_streams_use(tmp_path):
+    trace = tmp_path / "kept.trace"
+    _, figures = run_script(tmp_path, USES, "--trace", trace)
+    lines = trace.read_text().splitlines()
+    assert '"stream_uses": "recorded"' in lines[0]
+    assert [line[0] for line in lines[1:]] == list("afafafafeeeea")
+    assert figures["asked for"] == 0.062
+    assert figures["PyTorch"] == 0.25 and 0.25 <= figures["PyTorch, expandable segments"] < 0.28
+
+
 FORKS = """
 import os, sys, torch
 kept = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
