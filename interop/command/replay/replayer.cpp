@@ -103,17 +103,28 @@ inline void Replayer::playStep(const Step& step) {
     case StepKind::kFree:
       return free<What>(held_[step.slot]);
     case StepKind::kFreeWhileUsed:
-      return freeWhileUsed<What>(held_[step.slot]);
+      return freeWhileUsed<What>(step.slot);
     case StepKind::kUsesEnd:
+      used_.erase(step.slot);
       return free<Queued::kNothing>(held_[step.slot]);
   }
+}
+
+// Allocators that are out of memory wait for the uses of freed blocks.
+void* Replayer::serve(std::uint64_t bytes, Stream stream) try {
+  return policy_.allocate(bytes, stream);
+} catch (const Error&) {
+  if (used_.empty()) throw;
+  for (const std::uint32_t slot : used_) free<Queued::kNothing>(held_[slot]);
+  used_.clear();
+  return policy_.allocate(bytes, stream);
 }
 
 template <Replayer::Queued What>
 void Replayer::allocate(const Step& step) {
   const Stream stream = stage_.stream(step.stream);
   Held& held = held_[step.slot];
-  held = {policy_.allocate(step.bytes, stream), step.bytes, stream};
+  held = {serve(step.bytes, stream), step.bytes, stream};
   if (held.pointer == nullptr) return;
   if constexpr (What == Queued::kChecks) check(held, [&] { checker_->allocated(held); });
   if constexpr (What == Queued::kWork) stage_.queueWork(stream);
@@ -135,13 +146,19 @@ void Replayer::free(Held& held) {
 }
 
 template <Replayer::Queued What>
-void Replayer::freeWhileUsed(Held& held) {
+void Replayer::freeWhileUsed(std::uint32_t slot) {
+  Held& held = held_[slot];
   if (held.pointer == nullptr) return;
   useLast<What>(held);
-  if (policy_.freeWhileUsed(held)) held.pointer = nullptr;
+  if (policy_.freeWhileUsed(held)) {
+    held.pointer = nullptr;
+  } else {
+    used_.insert(slot);
+  }
 }
 
 void Replayer::freeRest() {
+  used_.clear();
   for (Held& held : held_) free<Queued::kNothing>(held);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ class Replayer {
   void playWatched(PlaySome play_some, std::size_t count);
   template <Queued What>
   void playStep(const Step& step);
+  void* serve(std::uint64_t bytes, Stream stream);
   template <Queued What>
   void allocate(const Step& step);
   template <Queued What>
@@ -53,7 +55,7 @@ class Replayer {
   template <Queued What>
   void free(Held& held);
   template <Queued What>
-  void freeWhileUsed(Held& held);
+  void freeWhileUsed(std::uint32_t slot);
   void freeRest();
   template <class Look>
   void check(const Held& held, Look look);
@@ -67,8 +69,9 @@ class Replayer {
   Watch* watch_;
   Meter meter_;
   std::optional<Dealer> dealer_;
-  std::vector<Held> held_;  ///< by slot; a null pointer where there is no block
-  std::size_t played_ = 0;  ///< steps of this round that were begun
+  std::vector<Held> held_;        ///< by slot; a null pointer where there is no block
+  std::set<std::uint32_t> used_;  ///< slots of freed blocks that the policy still keeps
+  std::size_t played_ = 0;        ///< steps of this round that were begun
   std::string failure_;
   std::uint64_t host_bytes_peak_ = 0;
 };
