@@ -92,7 +92,7 @@ void CapturedMemory::unwind() noexcept {
   }
   try {
     if (driverMayBeCalled())
-      trim(pools_.engine, pools_.users.visit("trim", pool_).pool, reserved_before_);
+      trim(pools_.engine, pools_.users.visit("trim", pool_).pool.heaps(), reserved_before_);
   } catch (const std::bad_alloc&) {
   }
   held_ = nullptr;

@@ -33,19 +33,24 @@ void emptyCache(Engine& engine, const Pool* only, bool unowned) {
   (void)engine.segments.release(heaps, UINT64_MAX);
 }
 
-void trim(Engine& engine, const Pool& pool, std::uint64_t bytes) {
+std::uint64_t reservedBytes(const std::vector<Heap*>& heaps) {
+  std::uint64_t reserved = 0;
+  for (const Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    reserved += heap->reservedBytes();
+  }
+  return reserved;
+}
+
+void trim(Engine& engine, const std::vector<Heap*>& heaps, std::uint64_t bytes) {
   flushCaches(engine);
   engine.pending.poll();
   const InHand in_hand(engine);
   const MutexLock pressure(engine.pressure_mutex);
-  std::uint64_t reserved = 0;
-  for (Heap* heap : pool.heaps()) {
-    const MutexLock lock(heap->mutex());
-    reserved += heap->reservedBytes();
-  }
+  const std::uint64_t reserved = reservedBytes(heaps);
   if (reserved <= bytes) return;
-  pool.onPages() ? engine.pages.release(pool.heaps(), reserved - bytes)
-                 : engine.segments.release(pool.heaps(), reserved - bytes);
+  const std::uint64_t most = reserved - bytes, pages = engine.pages.release(heaps, most);
+  if (pages < most) (void)engine.segments.release(heaps, most - pages);
 }
 
 // Free memory at the ends of a window need not be given back and made again. So compare with the

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "allocator/engine/engine.hpp"
 
@@ -12,9 +13,12 @@ namespace cistern {
 /// default pool and of the pools that nobody uses any more. Pages that queued work may still use
 /// follow later.
 void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false);
-/// Gives back memory of one pool, until no more than `bytes` are reserved. It takes only complete
-/// memory, and nothing follows later.
-void trim(Engine& engine, const Pool& pool, std::uint64_t bytes);
+/// Gives back memory of these heaps, until no more than `bytes` are reserved. It takes only
+/// complete memory, the longest unused of a heap first, and nothing follows later.
+void trim(Engine& engine, const std::vector<Heap*>& heaps, std::uint64_t bytes);
+/// Bytes of the heaps' segments, or of the pages that are mapped in their ranges. Takes the heaps'
+/// locks, one at a time.
+std::uint64_t reservedBytes(const std::vector<Heap*>& heaps);
 /// Gives back free memory that, as it lies, cannot serve the request. That makes room for memory
 /// that can. It takes idle segments first. Without any, it takes pages, but only if the request
 /// needs a segment, or pages do not move. True when there was any.
