@@ -117,6 +117,15 @@ class Pools(unittest.TestCase):
                 run = BENCH.run("hip_pools", case)
                 self.assertEqual(run.status, 0, run.err)
 
+    def test_the_default_pool_says_of_itself_what_the_runtime_would(self):
+        for case in ("used", "reserved", "other_memory", "peaks", "trims", "wrong_values", "settings", "other_device",
+                     "of_two", "child"):
+            with self.subTest(case=case):
+                ended = BENCH.alone("hip_attributes", case)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                run = BENCH.run("hip_attributes", case)
+                self.assertEqual(run.status, 0, run.err)
+
 
 class Pressure(unittest.TestCase):
     """A request is refused only where there is no room when Cistern has given back what it keeps."""

@@ -16,7 +16,7 @@ ANSWERS = re.compile(r"Get|Query|Can[A-Z]|IsCapturing|IsLoaded|Occupancy|Name$|E
 CUDA_SEEN = set("""
     cuCtxCreate cuCtxDestroy cuCtxEnablePeerAccess cuCtxFromGreenCtx cuCtxSynchronize cuDevicePrimaryCtxRelease
     cuDevicePrimaryCtxReset cuDevicePrimaryCtxRetain cuDeviceSetMemPool cuGreenCtxStreamCreate cuMemPoolSetAccess
-    cuMemSetMemPool cuStreamBeginCapture cuStreamBeginCaptureToGraph cuStreamCreate cuStreamCreateWithPriority
+    cuMemPoolSetAttribute cuMemPoolTrimTo cuMemSetMemPool cuStreamBeginCapture cuStreamBeginCaptureToGraph cuStreamCreate cuStreamCreateWithPriority
     cuStreamDestroy cuStreamEndCapture cuStreamSynchronize""".split())
 CUDA_ASKED = set("""
     cuCtxPopCurrent cuCtxPushCurrent cuCtxSetCurrent cuMemPoolDestroy cuThreadExchangeStreamCaptureMode""".split())
@@ -54,7 +54,7 @@ CUDA_NOTHING = set("""
     cuMemAddressReserve cuMemAdvise cuMemAllocHost cuMemExportToShareableHandle cuMemFreeHost cuMemHostAlloc
     cuMemHostRegister cuMemHostUnregister cuMemImportFromShareableHandle cuMemMap cuMemPoolCreate
     cuMemPoolExportPointer cuMemPoolExportToShareableHandle cuMemPoolImportFromShareableHandle
-    cuMemPoolImportPointer cuMemPoolSetAttribute cuMemPoolTrimTo cuMemRelease cuMemSetAccess cuMemUnmap
+    cuMemPoolImportPointer cuMemRelease cuMemSetAccess cuMemUnmap
     cuMipmappedArrayDestroy cuModuleLoad cuModuleLoadData cuModuleLoadDataEx cuModuleLoadFatBinary cuModuleUnload
     cuMulticastAddDevice cuMulticastBindAddr cuMulticastBindMem cuMulticastCreate cuMulticastUnbind cuParamSetSize
     cuParamSetTexRef cuParamSetf cuParamSeti cuParamSetv cuPointerSetAttribute cuProfilerInitialize cuProfilerStart
@@ -70,7 +70,8 @@ CUDA_NOTHING = set("""
 
 HIP_SEEN = set("""
     hipCtxSynchronize hipDeviceEnablePeerAccess hipDevicePrimaryCtxReset hipDeviceReset hipDeviceSetMemPool
-    hipDeviceSynchronize hipExtStreamCreateWithCUMask hipMemPoolSetAccess hipMemSetMemPool hipStreamBeginCapture
+    hipDeviceSynchronize hipExtStreamCreateWithCUMask hipMemPoolSetAccess hipMemPoolSetAttribute hipMemPoolTrimTo
+    hipMemSetMemPool hipStreamBeginCapture
     hipStreamBeginCaptureToGraph hipStreamCreate hipStreamCreateWithFlags hipStreamCreateWithPriority
     hipStreamDestroy hipStreamEndCapture hipStreamSynchronize""".split())
 HIP_ASKED = set("""
@@ -116,7 +117,7 @@ HIP_NOTHING = set("""
     hipMemAddressReserve hipMemAdvise hipMemAdvise_v2 hipMemAllocHost hipMemExportToShareableHandle
     hipMemImportFromShareableHandle hipMemMap hipMemPoolCreate hipMemPoolExportPointer
     hipMemPoolExportToShareableHandle hipMemPoolImportFromShareableHandle hipMemPoolImportPointer
-    hipMemPoolSetAttribute hipMemPoolTrimTo hipMemRelease hipMemSetAccess hipMemUnmap hipMipmappedArrayDestroy
+    hipMemRelease hipMemSetAccess hipMemUnmap hipMipmappedArrayDestroy
     hipModuleLoad hipModuleLoadData hipModuleLoadDataEx hipModuleLoadFatBinary hipModuleUnload
     hipPointerSetAttribute hipProfilerStart hipProfilerStop hipRegisterActivityCallback hipRegisterApiCallback
     hipRegisterTracerCallback hipRemoveActivityCallback hipRemoveApiCallback hipSetDeviceFlags hipSetValidDevices

@@ -139,6 +139,16 @@ class Pools(unittest.TestCase):
                 run = Run("pool_program", case)
                 self.assertEqual(run.status, 0, run.err)
 
+    def test_the_default_pool_says_of_itself_what_the_driver_would(self):
+        for case in ("used", "reserved", "other_memory", "peaks", "trims", "wrong_values", "settings", "other_device",
+                     "of_two", "child"):
+            for options in ([], ["--strict"], ["--trace", os.devnull], ["--conf", "backing:segments"]):
+                with self.subTest(case=case, options=options):
+                    ended = alone("attribute_program", case)
+                    self.assertEqual(ended.returncode, 0, ended.stderr)
+                    run = Run("attribute_program", case, options=options)
+                    self.assertEqual(run.status, 0, run.err)
+
 
 class Pressure(unittest.TestCase):
     """A request is refused only where there is no room when Cistern has given back what it keeps."""

@@ -67,11 +67,14 @@ Code detail::allocationFailed(Serving& serving, void* memory) noexcept {
   return resultOfException();
 }
 
-void detail::tookMarked(std::uint64_t marks, Address pointer) noexcept {
+void detail::tookMarked(std::uint64_t marks, Context* context, std::uint64_t bytes,
+                        Address pointer) noexcept {
+  if ((marks & ServedBlock::kOfPool) != 0) context->serving()->pool.give(bytes);
+  if (marks == ServedBlock::kOfPool) return;
   const NotCancelled whole;
-  const std::uint64_t traced = marks & ~ServedBlock::kShared;
+  const std::uint64_t traced = marks & ~(ServedBlock::kShared | ServedBlock::kOfPool);
   if (traced != 0) traceFree(traced - 1);
-  if (traced != marks) contexts().sharing().freed(pointer);
+  if ((marks & ServedBlock::kShared) != 0) contexts().sharing().freed(pointer);
 }
 
 // Freed twice, or in the middle of a block; or another process's. The driver may have made a

@@ -18,9 +18,11 @@ namespace cistern::preload::GPU_NAMESPACE {
 namespace detail {
 /// Memory that the thread's cache has not.
 void* allocateMissed(Serving& serving, std::size_t bytes, Stream stream);
-/// A block that is more than memory has been taken out: it leaves the trace, and is no longer
-/// shared.
-void tookMarked(std::uint64_t marks, Address pointer) noexcept;
+/// A block that is more than memory has been taken out: it leaves the trace, is no longer shared,
+/// and no longer used in the default pool.
+// Its values, so that a hit has the block in registers.
+void tookMarked(std::uint64_t marks, Context* context, std::uint64_t bytes,
+                Address pointer) noexcept;
 /// In a handler: gives the memory back, if there was any, and turns the exception into the driver's
 /// code.
 Code allocationFailed(Serving& serving, void* memory) noexcept;
@@ -50,16 +52,18 @@ Code allocationFailed(Serving& serving, void* memory) noexcept;
 }  // namespace detail
 
 /// Memory for `stream` (0: for every stream, as cudaMalloc's) in the context, which is current.
+/// `marks`: of its block, but for its number in the trace.
 [[gnu::always_inline]] inline Code serveAllocation(Contexts& all, Context& context,
                                                    DevicePointer* out, std::size_t bytes,
-                                                   Stream stream, Timed& timed) {
+                                                   Stream stream, Timed& timed,
+                                                   std::uint64_t marks = 0) {
   Serving& serving = *context.serving();
   void* memory = nullptr;
   try {
     memory = detail::allocateNow(serving, bytes, stream, timed);
-    ServedBlock block{&context, bytes, stream, 0};
+    ServedBlock block{&context, bytes, stream, marks};
     if (traces()) [[unlikely]]
-      block.marks = 1 + traceAllocation(bytes, stream.raw);
+      block.marks += 1 + traceAllocation(bytes, stream.raw);
     all.blocks().add(toAddress(memory), block);
   } catch (...) {
     return detail::allocationFailed(serving, memory);
@@ -77,7 +81,7 @@ Code allocationFailed(Serving& serving, void* memory) noexcept;
     return block;
   takeFrom(record().requested, block->bytes);
   if (block->marks != 0) [[unlikely]]
-    detail::tookMarked(block->marks, pointer);
+    detail::tookMarked(block->marks, block->context, block->bytes, pointer);
   return block;
 }
 

@@ -36,6 +36,36 @@ inline bool mayServe(StreamHandle stream, PoolHandle pool) {
   return true;
 }
 
+// The part of a pool's bytes that the attribute is; null for other attributes.
+inline std::uint64_t PoolBytes::*partOf(PoolAttribute attribute) noexcept {
+  switch (attribute) {
+    case kPoolUsed:
+      return &PoolBytes::used;
+    case kPoolUsedHigh:
+      return &PoolBytes::used_high;
+    case kPoolReserved:
+      return &PoolBytes::reserved;
+    case kPoolReservedHigh:
+      return &PoolBytes::reserved_high;
+    default:
+      return nullptr;
+  }
+}
+
+// Calls `call` with the device if it is a device's default pool.
+template <class Call>
+Code onDefault(PoolHandle pool, Call call) {
+  if (!contexts().any()) return kSuccess;
+  const std::optional<int> device = deviceOfDefault(pool);
+  if (!device) return kSuccess;
+  try {
+    call(*device);
+    return kSuccess;
+  } catch (...) {
+    return resultOfException();
+  }
+}
+
 }  // namespace detail
 
 /// `pool`: null where the call names none.
@@ -54,8 +84,9 @@ Code serveAsync(const Entry& entry, DevicePointer* out, std::size_t bytes, Strea
     passed(Passed::kOtherContext);
     return withRoom(entry, pass);
   }
-  const Code result =
-      serveAllocation(contexts(), *context, out, bytes, detail::heapOf(stream), timed);
+  const Code result = serveAllocation(contexts(), *context, out, bytes, detail::heapOf(stream),
+                                      timed, ServedBlock::kOfPool);
+  if (result == kSuccess) context->serving()->pool.take(bytes);
   timed.ended();
   return result;
 }
@@ -71,6 +102,46 @@ Code serveFreeAsync(const Entry& entry, DevicePointer pointer, StreamHandle stre
   freeAfter(*block, address, stream);
   timed.ended();
   return kSuccess;
+}
+
+// ---- The default pool ---------------------------------------------------------------------------
+//
+// The driver answers first. It knows which values are valid, keeps the attributes that the program
+// sets, and has the memory that Cistern has left to it. Then Cistern adds its own part.
+
+template <class Pass>
+Code servePoolAttribute(const Entry& entry, PoolHandle pool, PoolAttribute attribute, void* out,
+                        Pass pass) {
+  const auto part = detail::partOf(attribute);
+  const Code result = pass();
+  if (result != kSuccess || part == nullptr || !entry.serves()) return result;
+  return detail::onDefault(pool, [&](int device) {
+    *static_cast<std::uint64_t*>(out) += contexts().poolOn(device).*part;
+  });
+}
+
+template <class Pass>
+Code serveSetPoolAttribute(const Entry& entry, PoolHandle pool, PoolAttribute attribute,
+                           Pass pass) {
+  const Code result = pass();
+  const bool resets = attribute == kPoolUsedHigh || attribute == kPoolReservedHigh;
+  if (result != kSuccess || !resets || !entry.serves()) return result;
+  return detail::onDefault(pool, [&](int device) {
+    contexts().resetPoolHigh(
+        device, attribute == kPoolUsedHigh ? &PoolUse::resetUsedHigh : &PoolUse::resetReservedHigh);
+  });
+}
+
+/// `keep`: bytes that the pool may still have reserved afterwards, the driver's among them.
+template <class Pass>
+Code servePoolTrim(const Entry& entry, PoolHandle pool, std::size_t keep, Pass pass) {
+  const Code result = pass();
+  if (result != kSuccess || !entry.serves()) return result;
+  return detail::onDefault(pool, [&](int device) {
+    std::uint64_t drivers = 0;
+    if (driver()->poolAttribute(pool, kPoolReserved, &drivers) != kSuccess) return;
+    contexts().trimPool(device, keep > drivers ? keep - drivers : 0);
+  });
 }
 
 }  // namespace cistern::preload::GPU_NAMESPACE

@@ -1,5 +1,6 @@
 #include "interop/preload/served/contexts.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include <pthread.h>
@@ -16,7 +17,8 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
                  const std::atomic<Reuse>& reuse)
     : device(driver, order, captures, reuse),
       cooling(driver, order, captures, reuse),
-      allocator(device) {
+      allocator(device),
+      pool(allocator.engine()) {
   allocator.engine().hooks.tidy.add([this](Tidying why) {
     bool gave = false;
     if (why != Tidying::kMiss) return gave;
@@ -188,20 +190,22 @@ bool Contexts::cover(Address address) {
   return false;
 }
 
+std::vector<Serving*> Contexts::servingsOn(int device) {
+  std::vector<Serving*> all;
+  const MutexLock lock(mutex_);
+  for (const auto& [handle, context] : contexts_) {
+    Serving* const serving = context->serving();
+    if (serving != nullptr && serving->device.ordinal() == device) all.push_back(serving);
+  }
+  return all;
+}
+
 // Several contexts of one device have the same memory to share.
 Gave Contexts::giveBack(int device, const Serving* but) {
   const MutexLock giving(giving_back_);
-  std::vector<Serving*> all;
-  {
-    const MutexLock lock(mutex_);
-    for (const auto& [handle, context] : contexts_) {
-      Serving* const serving = context->serving();
-      if (serving != nullptr && serving != but && serving->device.ordinal() == device)
-        all.push_back(serving);
-    }
-  }
   bool some = false, alone = true;
-  for (Serving* const serving : all) {
+  for (Serving* const serving : servingsOn(device)) {
+    if (serving == but) continue;
     const std::uint64_t before = serving->device.reserved();
     alone &= serving->giveBack(captures_);
     some |= serving->device.reserved() < before;
@@ -222,6 +226,41 @@ std::uint64_t Contexts::keptOn(int device) {
   }
   return kept;
 }
+
+// ---- The default pool ---------------------------------------------------------------------------
+
+PoolBytes Contexts::poolOn(int device) {
+  PoolBytes all;
+  const MutexLock giving(giving_back_);
+  for (Serving* const serving : servingsOn(device)) {
+    const PoolBytes one = serving->pool.bytesNow();
+    all.used += one.used;
+    all.used_high += one.used_high;
+    all.reserved += one.reserved;
+    all.reserved_high += one.reserved_high;
+  }
+  return all;
+}
+
+void Contexts::resetPoolHigh(int device, void (PoolUse::*reset)() noexcept) {
+  const MutexLock giving(giving_back_);
+  for (Serving* const serving : servingsOn(device)) (serving->pool.*reset)();
+}
+
+void Contexts::trimPool(int device, std::uint64_t bytes) {
+  const MutexLock giving(giving_back_);
+  for (Serving* const serving : servingsOn(device)) {
+    (void)serving->device.inContext([&] {
+      serving->cooling.settle(serving->allocator);
+      serving->pool.trimTo(bytes);
+      return kSuccess;
+    });
+    const std::uint64_t left = serving->pool.bytesNow().reserved;
+    bytes -= std::min(bytes, left);
+  }
+}
+
+// ---- Peers and work -----------------------------------------------------------------------------
 
 void Contexts::admit(ContextHandle owner, int device) {
   Context* const context = meet(owner);

@@ -17,6 +17,7 @@
 #include "interop/preload/process/cancellation.hpp"
 #include "interop/preload/served/blocks.hpp"
 #include "interop/preload/served/cooling.hpp"
+#include "interop/preload/served/pool_use.hpp"
 #include "interop/preload/served/served_sharing.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
@@ -32,6 +33,7 @@ struct Serving {
   DriverDevice device;
   Cooling cooling;
   CachingAllocator allocator;
+  PoolUse pool;
 };
 
 /// The result of giving back: memory; none, but other threads may hold some in transit; or none.
@@ -93,6 +95,12 @@ class Contexts {
   Gave giveBack(int device, const Serving* but = nullptr);
   /// The bytes that these contexts keep.
   std::uint64_t keptOn(int device);
+  /// The part of the device's default pool that these contexts have. Throws std::bad_alloc, as do
+  /// the next two.
+  PoolBytes poolOn(int device);
+  void resetPoolHigh(int device, void (PoolUse::*reset)() noexcept);
+  /// PoolUse::trimTo, for all these contexts together.
+  void trimPool(int device, std::uint64_t bytes);
   /// The device may use the context's memory from now on.
   void admit(ContextHandle owner, int device);
 
@@ -124,6 +132,8 @@ class Contexts {
   Context* meet(ContextHandle context);
   void makeServing(Context& context);
   void drop(ContextHandle context, bool gone);
+  /// The allocators of the device's contexts. They stay while the lock is held.
+  std::vector<Serving*> servingsOn(int device) CISTERN_REQUIRES(giving_back_);
 
   static inline constinit thread_local Seen seen_{};
   static inline constinit std::atomic<Contexts*> that_serve_{nullptr};

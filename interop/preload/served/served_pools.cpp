@@ -1,5 +1,6 @@
 #include "interop/preload/served/served_pools.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 namespace cistern::preload::GPU_NAMESPACE {
@@ -40,12 +41,23 @@ bool defaultPoolIsCurrent() noexcept {
 
 void currentPoolChanges(int device) noexcept { set |= bitOf(device); }
 
-void accessChanges(PoolHandle pool) noexcept {
-  for (int device = 0; device < kMostDevices; ++device) {
+void accessChanges(PoolHandle pool, const PoolAccess* access, std::size_t count) noexcept {
+  const std::optional<int> own = deviceOfDefault(pool);
+  if (!own) return;
+  const auto is_others = [&](const PoolAccess& allowed) {
+    const bool own_device = allowed.location.type == kOfDevice && allowed.location.id == *own;
+    return !own_device && allowed.flags != kNoAccess;
+  };
+  if (std::any_of(access, access + count, is_others)) left |= bitOf(*own);
+}
+
+std::optional<int> deviceOfDefault(PoolHandle pool) noexcept {
+  for (int device = 0; device < kMostDevices && pool != nullptr; ++device) {
     const PoolHandle of_device = defaultPoolOf(device);
-    if (of_device == nullptr) return;
-    if (of_device == pool) left |= bitOf(device);
+    if (of_device == nullptr) return std::nullopt;
+    if (of_device == pool) return device;
   }
+  return std::nullopt;
 }
 
 }  // namespace cistern::preload::GPU_NAMESPACE

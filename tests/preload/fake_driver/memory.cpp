@@ -17,7 +17,20 @@ CUresult allocate(CUdeviceptr* out, size_t bytes) {
   if (result == CUDA_SUCCESS) *out = address;
   return result;
 }
-CUresult release(CUdeviceptr address) { return CUresult(fake::release(address)); }
+CUresult allocateFrom(Pool pool, CUdeviceptr* out, size_t bytes) {
+  const CUresult result = allocate(out, bytes);
+  if (result == CUDA_SUCCESS) poolTakes(pool, *out, bytes);
+  return result;
+}
+CUresult allocateOrdered(CUdeviceptr* out, size_t bytes) {
+  CUdevice device = 0;
+  if (cuCtxGetDevice(&device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_CONTEXT;
+  return allocateFrom(currentPool(device), out, bytes);
+}
+CUresult release(CUdeviceptr address) {
+  poolGives(address);
+  return CUresult(fake::release(address));
+}
 
 }  // namespace
 
@@ -145,17 +158,26 @@ FAKE CUresult cuMemPoolDestroy(CUmemoryPool pool) { return valid(destroyPool(poo
 FAKE CUresult cuMemPoolSetAccess(CUmemoryPool, const CUmemAccessDesc*, size_t) {
   return CUDA_SUCCESS;
 }
+FAKE CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* out) {
+  return valid(getAttribute(pool, int(attribute), out));
+}
+FAKE CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  return valid(setAttribute(pool, int(attribute), value));
+}
+FAKE CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+  return valid(trimPool(pool, keep));
+}
 FAKE CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
   FAKE_BEGIN("cuMemAllocAsync");
-  return allocate(out, bytes);
+  return allocateOrdered(out, bytes);
 }
 FAKE CUresult cuMemAllocAsync_ptsz(CUdeviceptr* out, size_t bytes, CUstream) {
   FAKE_BEGIN("cuMemAllocAsync_ptsz");
-  return allocate(out, bytes);
+  return allocateOrdered(out, bytes);
 }
-FAKE CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool, CUstream) {
+FAKE CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream) {
   FAKE_BEGIN("cuMemAllocFromPoolAsync");
-  return allocate(out, bytes);
+  return allocateFrom(pool, out, bytes);
 }
 FAKE CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
   FAKE_BEGIN("cuMemFreeAsync");

@@ -30,6 +30,7 @@ hipError_t freed(void* pointer) {
   if (pointer == nullptr) return hipSuccess;
   int ordinal = 0;
   const auto* const found = anywhere(pointer, &ordinal);
+  if (found != nullptr) poolGives(found->first);
   return answer(found == nullptr ? hipErrorInvalidValue : release(found->first));
 }
 
@@ -134,6 +135,12 @@ hipError_t found(hipMemPool_t* out, Pool pool) {
   *out = static_cast<hipMemPool_t>(pool);
   return answer(pool == nullptr ? hipErrorInvalidDevice : hipSuccess);
 }
+hipError_t allocatedFrom(Pool pool, void** out, size_t bytes) {
+  const hipError_t result = allocated(out, bytes);
+  if (result == hipSuccess && *out != nullptr)
+    poolTakes(pool, reinterpret_cast<std::uint64_t>(*out), bytes);
+  return result;
+}
 hipError_t valid(bool done) { return answer(done ? hipSuccess : hipErrorInvalidValue); }
 
 }  // namespace
@@ -160,13 +167,24 @@ FAKE hipError_t hipMemPoolDestroy(hipMemPool_t pool) { return valid(destroyPool(
 FAKE hipError_t hipMemPoolSetAccess(hipMemPool_t, const hipMemAccessDesc*, size_t) {
   return hipSuccess;
 }
+FAKE hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void* out) {
+  return valid(getAttribute(pool, int(attribute), out));
+}
+FAKE hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void* value) {
+  return valid(setAttribute(pool, int(attribute), value));
+}
+FAKE hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t keep) {
+  return valid(trimPool(pool, keep));
+}
 FAKE hipError_t hipMallocAsync(void** out, size_t bytes, hipStream_t) {
   count("hipMallocAsync");
-  return allocated(out, bytes);
+  int device = 0;
+  (void)hipGetDevice(&device);
+  return allocatedFrom(currentPool(device), out, bytes);
 }
-FAKE hipError_t hipMallocFromPoolAsync(void** out, size_t bytes, hipMemPool_t, hipStream_t) {
+FAKE hipError_t hipMallocFromPoolAsync(void** out, size_t bytes, hipMemPool_t pool, hipStream_t) {
   count("hipMallocFromPoolAsync");
-  return allocated(out, bytes);
+  return allocatedFrom(pool, out, bytes);
 }
 FAKE hipError_t hipFreeAsync(void* pointer, hipStream_t) {
   count("hipFreeAsync");

@@ -51,9 +51,9 @@ inline int mallocOwn(Memory* memory, std::size_t bytes) {
 }
 inline int freeOwn(Memory memory) { return hipFreeAsync(memory, hipStreamPerThread); }
 using Pool = hipMemPool_t;
-inline Pool defaultPool() {
+inline Pool defaultPool(int device = 0) {
   Pool pool = nullptr;
-  EXPECT(hipDeviceGetDefaultMemPool(&pool, 0) == hipSuccess);
+  EXPECT(hipDeviceGetDefaultMemPool(&pool, device) == hipSuccess);
   return pool;
 }
 inline Pool makePool(int device = 0) {
@@ -81,13 +81,20 @@ inline int setPoolOfMemory(Pool pool) {
   using Set = hipError_t(hipMemLocation*, hipMemAllocationType, hipMemPool_t);
   return found<Set>("hipMemSetMemPool")(&device, hipMemAllocationTypePinned, pool);
 }
-inline int letOtherDeviceUse(Pool pool) {
-  hipMemAccessDesc other{};
-  other.location.type = hipMemLocationTypeDevice;
-  other.location.id = 1;
-  other.flags = hipMemAccessFlagsProtReadWrite;
-  return hipMemPoolSetAccess(pool, &other, 1);
+inline int letDeviceUse(Pool pool, int device) {
+  hipMemAccessDesc allowed{};
+  allowed.location.type = hipMemLocationTypeDevice;
+  allowed.location.id = device;
+  allowed.flags = hipMemAccessFlagsProtReadWrite;
+  return hipMemPoolSetAccess(pool, &allowed, 1);
 }
+inline int getOfPool(Pool pool, int attribute, void* out) {
+  return hipMemPoolGetAttribute(pool, hipMemPoolAttr(attribute), out);
+}
+inline int setOfPool(Pool pool, int attribute, void* value) {
+  return hipMemPoolSetAttribute(pool, hipMemPoolAttr(attribute), value);
+}
+inline int trimPool(Pool pool, std::size_t keep) { return hipMemPoolTrimTo(pool, keep); }
 inline int mallocManaged(Memory* memory, std::size_t bytes) {
   return hipMallocManaged(out(memory), bytes, 1);
 }

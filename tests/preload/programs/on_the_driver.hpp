@@ -86,9 +86,9 @@ inline int reset() { return cuDevicePrimaryCtxReset(0); }
 
 using Pool = CUmemoryPool;
 constexpr const char* kMallocAsync = "cuMemAllocAsync";
-inline Pool defaultPool() {
+inline Pool defaultPool(int device = 0) {
   Pool pool = nullptr;
-  EXPECT(cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
+  EXPECT(cuDeviceGetDefaultMemPool(&pool, device) == CUDA_SUCCESS);
   return pool;
 }
 inline Pool makePool(int device = 0) {
@@ -119,13 +119,20 @@ inline int setPoolOfMemory(Pool pool) {
   using Set = CUresult(CUmemLocation*, CUmemAllocationType, CUmemoryPool);
   return driverFunction<Set>("cuMemSetMemPool")(&device, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
 }
-inline int letOtherDeviceUse(Pool pool) {
-  CUmemAccessDesc other{};
-  other.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  other.location.id = 1;
-  other.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return cuMemPoolSetAccess(pool, &other, 1);
+inline int letDeviceUse(Pool pool, int device) {
+  CUmemAccessDesc allowed{};
+  allowed.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  allowed.location.id = device;
+  allowed.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return cuMemPoolSetAccess(pool, &allowed, 1);
 }
+inline int getOfPool(Pool pool, int attribute, void* out) {
+  return cuMemPoolGetAttribute(pool, CUmemPool_attribute(attribute), out);
+}
+inline int setOfPool(Pool pool, int attribute, void* value) {
+  return cuMemPoolSetAttribute(pool, CUmemPool_attribute(attribute), value);
+}
+inline int trimPool(Pool pool, std::size_t keep) { return cuMemPoolTrimTo(pool, keep); }
 
 inline int createStream(Stream* stream, unsigned flags) { return cuStreamCreate(stream, flags); }
 inline int destroyStream(Stream stream) { return cuStreamDestroy(stream); }

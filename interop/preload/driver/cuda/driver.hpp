@@ -20,6 +20,8 @@ using ContextHandle = CUcontext;
 using StreamHandle = CUstream;
 using EventHandle = CUevent;
 using PoolHandle = CUmemoryPool;
+using PoolAttribute = CUmemPool_attribute;
+using PoolAccess = CUmemAccessDesc;
 using DevicePointer = CUdeviceptr;
 using CaptureState = CUstreamCaptureStatus;
 
@@ -43,6 +45,12 @@ inline const StreamHandle kLegacyStream = CU_STREAM_LEGACY;
 inline const StreamHandle kPerThreadStream = CU_STREAM_PER_THREAD;
 inline constexpr CaptureState kNoCapture = CU_STREAM_CAPTURE_STATUS_NONE;
 inline constexpr CaptureState kActiveCapture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+inline constexpr PoolAttribute kPoolReserved = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+inline constexpr PoolAttribute kPoolReservedHigh = CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH;
+inline constexpr PoolAttribute kPoolUsed = CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+inline constexpr PoolAttribute kPoolUsedHigh = CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+inline constexpr auto kOfDevice = CU_MEM_LOCATION_TYPE_DEVICE;
+inline constexpr auto kNoAccess = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 
 inline Address addressOf(DevicePointer pointer) noexcept { return pointer; }
 inline DevicePointer devicePointer(Address address) noexcept { return address; }
@@ -90,6 +98,9 @@ struct Functions : FunctionTable {
   }
   Code currentPool(PoolHandle* pool, int device) const noexcept {
     return cuDeviceGetMemPool(pool, device);
+  }
+  Code poolAttribute(PoolHandle pool, PoolAttribute attribute, void* out) const noexcept {
+    return cuMemPoolGetAttribute(pool, attribute, out);
   }
 
   // ---- Memory

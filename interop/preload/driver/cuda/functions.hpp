@@ -52,6 +52,9 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuDeviceSetMemPool, "cuDeviceSetMemPool", 11020, false)                       \
   X(cuMemSetMemPool, "cuMemSetMemPool", 13000, false)                             \
   X(cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, false)                       \
+  X(cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, false)                 \
+  X(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, false)                 \
+  X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, false)                             \
   X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, false)                           \
   X(cuMemAllocManaged, "cuMemAllocManaged", 6000, false)                          \
   X(cuArrayCreate_v2, "cuArrayCreate", 3020, false)                               \

@@ -26,6 +26,8 @@ using ContextHandle = int;
 using StreamHandle = hipStream_t;
 using EventHandle = hipEvent_t;
 using PoolHandle = hipMemPool_t;
+using PoolAttribute = hipMemPoolAttr;
+using PoolAccess = hipMemAccessDesc;
 using DevicePointer = void*;
 using CaptureState = hipStreamCaptureStatus;
 
@@ -49,6 +51,12 @@ inline const StreamHandle kLegacyStream = reinterpret_cast<StreamHandle>(std::ui
 inline const StreamHandle kPerThreadStream = hipStreamPerThread;
 inline constexpr CaptureState kNoCapture = hipStreamCaptureStatusNone;
 inline constexpr CaptureState kActiveCapture = hipStreamCaptureStatusActive;
+inline constexpr PoolAttribute kPoolReserved = hipMemPoolAttrReservedMemCurrent;
+inline constexpr PoolAttribute kPoolReservedHigh = hipMemPoolAttrReservedMemHigh;
+inline constexpr PoolAttribute kPoolUsed = hipMemPoolAttrUsedMemCurrent;
+inline constexpr PoolAttribute kPoolUsedHigh = hipMemPoolAttrUsedMemHigh;
+inline constexpr auto kOfDevice = hipMemLocationTypeDevice;
+inline constexpr auto kNoAccess = hipMemAccessFlagsProtNone;
 
 inline Address addressOf(DevicePointer pointer) noexcept { return toAddress(pointer); }
 inline DevicePointer devicePointer(Address address) noexcept { return toPointer(address); }
@@ -96,6 +104,9 @@ struct Functions : FunctionTable {
   }
   Code currentPool(PoolHandle* pool, int device) const noexcept {
     return quietly(hipDeviceGetMemPool(pool, device));
+  }
+  Code poolAttribute(PoolHandle pool, PoolAttribute attribute, void* out) const noexcept {
+    return quietly(hipMemPoolGetAttribute(pool, attribute, out));
   }
 
   // ---- Memory

@@ -46,6 +46,9 @@ hipError_t hipGetDriverEntryPoint_spt(const char*, void**, unsigned long long, v
   X(hipDeviceSetMemPool)            \
   X(hipMemSetMemPool)               \
   X(hipMemPoolSetAccess)            \
+  X(hipMemPoolGetAttribute)         \
+  X(hipMemPoolSetAttribute)         \
+  X(hipMemPoolTrimTo)               \
   X(hipMallocManaged)               \
   X(hipMallocPitch)                 \
   X(hipMemAllocPitch)               \

@@ -1,4 +1,5 @@
-// cudaMallocAsync and cudaFreeAsync. Each has two spellings, which differ in what stream 0 is.
+// cudaMallocAsync and cudaFreeAsync, and the pools under them. Each of the two has two spellings,
+// which differ in what stream 0 is.
 #include "interop/preload/hooks/stream_ordered.hpp"
 
 using namespace cistern::preload;
@@ -67,6 +68,28 @@ CISTERN_HOOK CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDes
                                          size_t count) {
   const Entry entry;
   const CUresult result = entry.pass(&Functions::cuMemPoolSetAccess, pool, access, count);
-  if (result == CUDA_SUCCESS && entry.serves()) accessChanges(pool);
+  if (result == CUDA_SUCCESS && entry.serves()) accessChanges(pool, access, count);
   return result;
+}
+
+CISTERN_HOOK CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+                                            void* out) {
+  const Entry entry;
+  return servePoolAttribute(entry, pool, attribute, out, [&] {
+    return entry.pass(&Functions::cuMemPoolGetAttribute, pool, attribute, out);
+  });
+}
+
+CISTERN_HOOK CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+                                            void* value) {
+  const Entry entry;
+  return serveSetPoolAttribute(entry, pool, attribute, [&] {
+    return entry.pass(&Functions::cuMemPoolSetAttribute, pool, attribute, value);
+  });
+}
+
+CISTERN_HOOK CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+  const Entry entry;
+  return servePoolTrim(entry, pool, keep,
+                       [&] { return entry.pass(&Functions::cuMemPoolTrimTo, pool, keep); });
 }

@@ -1,4 +1,5 @@
-// hipMallocAsync and hipFreeAsync. There is one spelling of each: stream 0 is the legacy one.
+// hipMallocAsync and hipFreeAsync, and the pools under them. There is one spelling of each: stream
+// 0 is the legacy one.
 #include "interop/preload/hooks/hip/failures.hpp"
 #include "interop/preload/hooks/stream_ordered.hpp"
 
@@ -50,6 +51,28 @@ CISTERN_HOOK hipError_t hipMemPoolSetAccess(hipMemPool_t pool, const hipMemAcces
                                             size_t count) {
   const Entry entry;
   const hipError_t result = entry.pass(&Functions::hipMemPoolSetAccess, pool, access, count);
-  if (result == hipSuccess && entry.serves()) accessChanges(pool);
+  if (result == hipSuccess && entry.serves()) accessChanges(pool, access, count);
   return result;
+}
+
+CISTERN_HOOK hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute,
+                                               void* out) {
+  const Entry entry;
+  return told(servePoolAttribute(entry, pool, attribute, out, [&] {
+    return entry.pass(&Functions::hipMemPoolGetAttribute, pool, attribute, out);
+  }));
+}
+
+CISTERN_HOOK hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute,
+                                               void* value) {
+  const Entry entry;
+  return told(serveSetPoolAttribute(entry, pool, attribute, [&] {
+    return entry.pass(&Functions::hipMemPoolSetAttribute, pool, attribute, value);
+  }));
+}
+
+CISTERN_HOOK hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t keep) {
+  const Entry entry;
+  return told(servePoolTrim(entry, pool, keep,
+                            [&] { return entry.pass(&Functions::hipMemPoolTrimTo, pool, keep); }));
 }
