@@ -131,6 +131,8 @@ Command addRun(CLI::App& program) {
   parser->add_flag("--quiet", settings->quiet, "No summary on the standard error");
   parser->add_flag("--follow-children", settings->follow_children,
                    "Serve processes that it starts as well");
+  parser->add_flag("--show-arguments", settings->show_arguments,
+                   "Name processes by their whole command lines, which may hold secrets");
   parser->add_flag("--ipc", settings->ipc,
                    "Leave cudaMalloc (hipMalloc) to the driver, to share it with others");
   parser->add_flag("--strict", settings->strict,

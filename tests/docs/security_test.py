@@ -329,18 +329,33 @@ class Environment(Folder):
 
 
 class Holds(Folder):
-    @needs_preload
-    @says("A trace of `cistern run` names", "The summary and its JSON", "Beside that, a trace")
-    def test_a_trace_and_a_summary(self):
+    def run_with_a_secret(self, *options):
+        """What is said, the summary as JSON, and the trace."""
         trace, summary = self.folder / "it.trace", self.folder / "it.json"
-        ended = subprocess.run([COMMAND, "run", "--trace", str(trace), "--json", str(summary), "--",
+        ended = subprocess.run([COMMAND, "run", *options, "--trace", str(trace), "--json", str(summary), "--",
                                 BENCH.path("runtime_static"), "loop", "--token=hidden"], env=BENCH.environment(True),
                                capture_output=True, text=True)
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertIn("--token=hidden", ended.stderr)
-        self.assertIn("--token=hidden", json.loads(summary.read_text())["processes"][0]["program"])
-        head, *events = trace.read_text().splitlines()
-        self.assertIn("--token=hidden", head)
+        return ended.stderr, summary.read_text(), trace.read_text()
+
+    @needs_preload
+    @says("With `--show-arguments`")
+    def test_a_command_line_that_was_asked_for(self):
+        said, summary, trace = self.run_with_a_secret("--show-arguments")
+        for text in (said, json.loads(summary)["processes"][0]["program"], trace.splitlines()[0]):
+            self.assertIn("runtime_static loop --token=hidden", text)
+
+    @needs_preload
+    @says("A trace of `cistern run` names", "The summary and its JSON", "Beside that, a trace")
+    def test_a_trace_and_a_summary(self):
+        for text in self.run_with_a_secret():
+            self.assertNotIn("hidden", text)
+            self.assertNotIn(BENCH.programs, text)
+        said, summary, trace = self.run_with_a_secret("--stats")
+        self.assertRegex(said, r"cistern: process \d+: runtime_static\n")
+        self.assertEqual(json.loads(summary)["processes"][0]["program"], "runtime_static")
+        head, *events = trace.splitlines()
+        self.assertEqual(json.loads(head.lstrip("# ")), {"name": "runtime_static"})
         self.assertEqual(len(events), 2000)
         for event in events:
             self.assertRegex(event, r"^(a \d{1,8} \d{1,3} \d+|f \d{1,4} \d+)$")

@@ -438,6 +438,12 @@ class Children(unittest.TestCase):
         counts = sorted(p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"])
         self.assertEqual(counts, [0, 1000])
 
+    def test_a_title_that_a_process_gives_itself_is_in_no_record(self):
+        run = Run("runtime_static", "title", options=["--follow-children"])
+        self.assertEqual(run.status, 0, run.err)
+        self.assertEqual([p["program"] for p in run.summary["processes"]], 2 * ["runtime_static"])
+        self.assertNotIn("hidden", run.err)
+
     def test_a_child_of_fork_counts_nothing_in_its_parents_record(self):
         run = Run("runtime_static", "clears_environment")
         self.assertEqual(run.status, 128 + 9, run.err)

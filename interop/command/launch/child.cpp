@@ -47,6 +47,7 @@ void prepareEnvironment(const LaunchSettings& settings, const std::filesystem::p
   set(preload::kRunProcess, !settings.follow_children, std::to_string(getpid()));
   set(preload::kRunNamespace, !settings.follow_children, std::to_string(preload::pidNamespace()));
   set(preload::kRunTrace, !settings.trace.empty());
+  set(preload::kRunArguments, settings.show_arguments);
   set(preload::kRunIpc, settings.ipc);
   set(preload::kRunStrict, settings.strict);
   if (!settings.conf.empty()) set("CISTERN_CONF", true, settings.conf);

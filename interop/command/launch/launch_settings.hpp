@@ -14,6 +14,7 @@ struct LaunchSettings {
   bool quiet = false;                ///< no summary on the standard error
   bool stats = false;                ///< more of it
   bool follow_children = false;
+  bool show_arguments = false;  ///< processes are named by their command lines
   bool ipc = false;
   bool strict = false;
 };

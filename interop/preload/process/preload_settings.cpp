@@ -17,7 +17,7 @@ namespace {
 long long process = 0;        // the one to serve; 0: any
 std::uint64_t number_of = 0;  // the PID namespace that it has this number in
 char folder[4096] = "";
-bool trace = false;
+RecordSettings recorded;
 
 // Another process may have the same number, in a PID namespace of its own.
 bool isToBeServed() noexcept {
@@ -28,7 +28,7 @@ bool isToBeServed() noexcept {
 void begin() noexcept {
   detail::serves_here = isToBeServed();
   if (!active()) leaveRecord();
-  if (active() && *folder != '\0') beginRecord(folder, trace);
+  if (active() && *folder != '\0') beginRecord(folder, recorded);
 }
 
 // Before main, and before any other thread. A program with more rights than its user gets no
@@ -39,7 +39,7 @@ void begin() noexcept {
     number_of = std::strtoull(inode, nullptr, 10);
   if (const char* const named = secure_getenv(kRunFolder))
     std::snprintf(folder, sizeof folder, "%s", named);
-  trace = secure_getenv(kRunTrace) != nullptr;
+  recorded = {secure_getenv(kRunTrace) != nullptr, secure_getenv(kRunArguments) != nullptr};
   detail::ipc = secure_getenv(kRunIpc) != nullptr;
   detail::strict = secure_getenv(kRunStrict) != nullptr;
   begin();

@@ -10,6 +10,7 @@ inline constexpr char kRunFolder[] = "CISTERN_RUN_FOLDER";        ///< where rec
 inline constexpr char kRunProcess[] = "CISTERN_RUN_PROCESS";      ///< the pid to serve; unset: any
 inline constexpr char kRunNamespace[] = "CISTERN_RUN_NAMESPACE";  ///< whose number it is: its inode
 inline constexpr char kRunTrace[] = "CISTERN_RUN_TRACE";          ///< set: record a trace
+inline constexpr char kRunArguments[] = "CISTERN_RUN_ARGUMENTS";  ///< set: name programs with them
 inline constexpr char kRunIpc[] = "CISTERN_RUN_IPC";        ///< set: cudaMalloc is the driver's
 inline constexpr char kRunStrict[] = "CISTERN_RUN_STRICT";  ///< set: see docs/run.md
 

@@ -61,8 +61,17 @@ class RunFile {
   std::array<char, 4096> path_{};
 };
 
-// The program is that of the process, not that of the preloaded library.
+// The file that the process runs, without its folder. The command line, and a title that the
+// process has given itself, may hold secrets.
 void nameProgram(Record& record) noexcept {
+  std::array<char, 4096> path{};
+  if (readlink("/proc/self/exe", path.data(), path.size() - 1) <= 0) return;
+  const std::string_view whole = path.data();
+  const std::string_view name = whole.substr(whole.rfind('/') + 1);
+  name.copy(record.program.data(), record.program.size() - 1);
+}
+
+void nameCommandLine(Record& record) noexcept {
   const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
   const ssize_t got = read(file, record.program.data(), record.program.size() - 1);
@@ -147,7 +156,7 @@ SlotOfThread::SlotOfThread() noexcept : index(0) {
 }
 SlotOfThread::~SlotOfThread() { record().slots[index].taken = 0; }
 
-void beginRecord(const char* folder, bool trace) noexcept {
+void beginRecord(const char* folder, const RecordSettings& wanted) noexcept {
   RunFile file(folder, kRecordPrefix);
   void* const place = file.make() ? file.map(0, sizeof(Record)) : nullptr;
   if (place == nullptr) {
@@ -160,13 +169,13 @@ void beginRecord(const char* folder, bool trace) noexcept {
   made->parent = getppid();
   made->clock = {ticksNow(), nanosecondsNow()};
   made->vendor = record().vendor;  // a child of fork has loaded what its parent had
-  nameProgram(*made);
+  wanted.arguments ? nameCommandLine(*made) : nameProgram(*made);
   // In a child of fork the thread goes on, and no other thread has its slot here either.
   if (const SlotOfThread* const own = ThreadSlot<SlotOfThread>::find())
     made->slots[own->index].taken = 1;
   detail::current_record = made;
   RunFile trace_to(folder, kTracePrefix);
-  trace_file = trace && trace_to.make() ? new (std::nothrow) TraceFile(trace_to) : nullptr;
+  trace_file = wanted.trace && trace_to.make() ? new (std::nothrow) TraceFile(trace_to) : nullptr;
   detail::traces = trace_file != nullptr;
   if (traces()) std::snprintf(made->trace.data(), made->trace.size(), "%s", trace_to.name());
 }

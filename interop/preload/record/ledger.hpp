@@ -29,9 +29,14 @@ struct SlotOfThread {
   std::size_t index;
 };
 
-/// Begins this process's record, and its trace if `trace`, in the folder. Called once, and again in
-/// a child of fork that is to have its own.
-void beginRecord(const char* folder, bool trace) noexcept;
+struct RecordSettings {
+  bool trace = false;      ///< a trace too
+  bool arguments = false;  ///< the program's name is the whole command line, rather than its file's
+};
+
+/// Begins this process's record in the folder. Called once, and again in a child of fork that is to
+/// have its own.
+void beginRecord(const char* folder, const RecordSettings& wanted) noexcept;
 /// A child of fork that is not served counts nothing in its parent's.
 void leaveRecord() noexcept;
 

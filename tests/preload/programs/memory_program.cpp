@@ -1,5 +1,6 @@
 // A program that allocates and frees as programs do, on any runtime: see gpu_names.hpp.
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <initializer_list>
@@ -246,6 +247,12 @@ void forksFirst() {
   EXPECT(waitpid(child, &status, 0) == child && status == 0);
 }
 
+// As servers do, whose titles say what they are at.
+void title() {
+  std::memcpy(program_invocation_name, "hidden", 6);
+  forksFirst();
+}
+
 void crash() {
   for (int i = 0; i < 10; ++i) (void)allocated();
   std::raise(SIGKILL);
@@ -335,6 +342,7 @@ const Case kCases[] = {{"loop", loop},
                        {"threads", threads},
                        {"forks", forks},
                        {"forks_first", forksFirst},
+                       {"title", title},
                        {"crash", crash},
                        {"exit_from_thread", exitFromThread},
                        {"quick_exit", quickExit},
