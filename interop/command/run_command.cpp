@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -26,22 +25,21 @@ namespace cistern::command {
 namespace {
 
 // The trace file of the started process has the wanted name. Those of other processes are beside
-// it, named by process number and by which process of that number it is.
-std::filesystem::path traceName(const std::string& wanted, const Account& account, int which) {
+// it, named by their numbers.
+std::filesystem::path traceName(const std::string& wanted, const Account& account) {
   if (account.first) return wanted;
   const std::size_t suffix = wanted.find(".trace");
   const std::size_t at = suffix == std::string::npos ? wanted.size() : suffix;
-  const std::string again = which == 1 ? "" : fmt::format("-{}", which);
-  return wanted.substr(0, at) + fmt::format("-{}{}", account.pid, again) + wanted.substr(at);
+  return wanted.substr(0, at) + "-" + account.number() + wanted.substr(at);
 }
 
 void writeTraces(const LaunchSettings& settings, const std::filesystem::path& folder,
                  const std::vector<Account>& accounts) {
-  std::map<int, int> of_number;
   for (const Account& account : accounts) {
     if (account.trace_events == 0 && !account.first) continue;
-    trace::writeTrace(readRecording(folder, account),
-                      traceName(settings.trace, account, ++of_number[account.pid]));
+    trace::Trace recording = readRecording(folder, account);
+    if (accounts.size() > 1) recording.name += " " + account.number();
+    trace::writeTrace(recording, traceName(settings.trace, account));
   }
 }
 

@@ -34,11 +34,15 @@ class Numbers(unittest.TestCase):
             self.assertEqual(run.status, 0, run.err)
             counts = [p["served"]["cudaMalloc"]["calls"] for p in run.summary["processes"]]
             self.assertEqual(sorted(counts)[-3:], [10, 10, 10])
-            rows = []
+            numbers = [p["number"] for p in run.summary["processes"]]
+            self.assertEqual(len(set(numbers)), len(numbers))
+            rows, named = [], []
             for name in os.listdir(folder):
                 with open(os.path.join(folder, name)) as file:
+                    named.append(file.readline())
                     rows.append(sum(line.startswith("a ") for line in file))
             self.assertEqual(sorted(rows)[-3:], [10, 10, 10])
+            self.assertEqual(len(set(named)), len(named))
 
     def test_a_helper_that_has_the_programs_number_is_not_served(self):
         # The command is process 1 there, and the program 2; so is the helper's child.

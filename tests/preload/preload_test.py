@@ -476,9 +476,14 @@ class Traces(unittest.TestCase):
             run = Run("runtime_static", "forks_first",
                       options=["--follow-children", "--trace", path])
             self.assertEqual(run.status, 0, run.err)
-            child = run.summary["processes"][1]
+            parent, child = run.summary["processes"]
             with open(os.path.join(folder, f"program-{child['pid']}.trace")) as file:
+                self.assertEqual(json.loads(file.readline().lstrip("# ")), {"name": f"runtime_static {child['pid']}"})
                 self.assertEqual(sum(line.startswith("a ") for line in file), 10)
+            with open(path) as file:
+                self.assertEqual(json.loads(file.readline().lstrip("# ")), {"name": f"runtime_static {parent['pid']}"})
+            for process in (parent, child):
+                self.assertIn(f"process {process['number']}: runtime_static\n", run.err)
 
     def test_a_program_may_close_what_it_has_not_opened(self):
         with tempfile.TemporaryDirectory() as folder:

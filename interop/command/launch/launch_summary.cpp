@@ -65,7 +65,7 @@ std::string passedText(const Account& a) {
 }
 
 std::string textOf(const Account& a, bool all) {
-  std::string text = fmt::format("cistern: process {}: {}\n", a.pid, printable(a.program));
+  std::string text = fmt::format("cistern: process {}: {}\n", a.number(), printable(a.program));
   if (a.contexts == 0) {
     text += row("served",
                 "nothing: it asked for no memory that Cistern serves, or found no GPU (see "

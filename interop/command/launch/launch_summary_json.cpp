@@ -19,6 +19,7 @@ Json jsonOf(const Account& a) {
     if (a.passed[i] != 0) passed[a.named(preload::kPassedNames[i])] = a.passed[i];
   }
   return {{"pid", a.pid},
+          {"number", a.number()},
           {"program", a.program},
           {"device", a.device},
           {"vendor", a.vendor},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <tuple>
 
@@ -123,6 +124,10 @@ bool Account::anything() const {
   return contexts != 0 || std::any_of(passed.begin(), passed.end(), some);
 }
 
+std::string Account::number() const {
+  return which == 1 ? std::to_string(pid) : fmt::format("{}-{}", pid, which);
+}
+
 std::string Account::named(const char* text) const {
   const bool hip = vendor == "hip";
   return fmt::format(fmt::runtime(text), fmt::arg("api", hip ? "hip" : "cuda"),
@@ -160,6 +165,8 @@ std::vector<Account> readRecords(const std::filesystem::path& folder, int first)
   std::sort(accounts.begin(), accounts.end(), [](const Account& a, const Account& b) {
     return std::tuple(!a.first, a.pid, a.began) < std::tuple(!b.first, b.pid, b.began);
   });
+  std::map<int, int> of_number;
+  for (Account& account : accounts) account.which = ++of_number[account.pid];
   return accounts;
 }
 

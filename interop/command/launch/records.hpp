@@ -14,14 +14,15 @@ namespace cistern::command {
 
 /// A record as it was when it was read. Times are the host's, in ns; memory is in bytes.
 struct Account {
-  int pid = 0;  ///< in its own PID namespace; another's may be the same
+  int pid = 0;    ///< in its own PID namespace; another's may be the same
+  int which = 1;  ///< of the processes with that number, counted from 1
   preload::Identity process;
   bool first = false;  ///< it is the program; others are what that has started
   std::uint64_t began = 0;
-  std::string trace;  ///< its trace's file in the folder; empty: no trace
-  std::string program;
-  std::string device;  ///< empty: no device memory was asked for
-  std::string vendor;  ///< "cuda" or "hip"; empty: it has loaded neither
+  std::string trace;    ///< its trace's file in the folder; empty: no trace
+  std::string program;  ///< its name, or its command line if that was asked for
+  std::string device;   ///< empty: no device memory was asked for
+  std::string vendor;   ///< "cuda" or "hip"; empty: it has loaded neither
   struct Calls {
     std::uint64_t count = 0;
     std::uint64_t nanoseconds = 0;
@@ -39,6 +40,8 @@ struct Account {
   bool exited = false;  ///< it came to its exit handlers
 
   bool anything() const;
+  /// The process's number, which no other account of the run has: 4711, or 4711-2.
+  std::string number() const;
   /// A text of the record's, with the names that the program's vendor gives its functions.
   std::string named(const char* text) const;
   const Calls& of(preload::Served what) const { return served[std::size_t(what)]; }
