@@ -1,7 +1,7 @@
 #include "interop/trace/pickle_document.hpp"
 
+#include <algorithm>
 #include <array>
-#include <utility>
 
 namespace cistern::trace {
 
@@ -18,7 +18,7 @@ std::string_view PickleDocument::text(ValueId id) const {
 
 std::span<const ValueId> PickleDocument::items(ValueId id) const {
   if (!isContainer(id)) return {};
-  return containers_[values_[id].payload];
+  return {items_.data() + roomOf(values_[id]).begin, values_[id].length};
 }
 
 std::optional<ValueId> PickleDocument::find(ValueId dict, std::string_view key) const {
@@ -31,38 +31,44 @@ std::optional<ValueId> PickleDocument::find(ValueId dict, std::string_view key) 
   return std::nullopt;
 }
 
-ValueId PickleDocument::add(ValueKind kind) {
-  values_.push_back({0, 0, kind});
+ValueId PickleDocument::addValue(Value value) {
+  values_.push_back(value);
   return static_cast<ValueId>(values_.size() - 1);
 }
 
 ValueId PickleDocument::addInteger(std::int64_t value) {
-  const ValueId id = add(ValueKind::kInt);
-  values_[id].payload = static_cast<std::uint64_t>(value);
-  return id;
+  return addValue({static_cast<std::uint64_t>(value), 0, ValueKind::kInt});
 }
 
 ValueId PickleDocument::addText(ValueKind kind, std::string_view text) {
-  const ValueId id = add(kind);
-  values_[id].payload = reinterpret_cast<std::uintptr_t>(text.data());
-  values_[id].length = static_cast<std::uint32_t>(text.size());
+  return addValue({reinterpret_cast<std::uintptr_t>(text.data()),
+                   static_cast<std::uint32_t>(text.size()), kind});
+}
+
+ValueId PickleDocument::addContainer(ValueKind kind, std::span<const ValueId> items) {
+  const ValueId id = addValue({0, 0, kind});
+  extend(id, items);
   return id;
 }
 
-ValueId PickleDocument::addContainer(ValueKind kind, std::vector<ValueId> items) {
-  const ValueId id = add(kind);
-  values_[id].payload = containers_.size();
-  containers_.push_back(std::move(items));
-  return id;
+// Most containers are filled once, and get exactly the room that they need. Those that are filled
+// again and again get twice that.
+void PickleDocument::extend(ValueId id, std::span<const ValueId> items) {
+  Value& into = values_[id];
+  const std::size_t length = into.length + items.size();
+  Room room = roomOf(into);
+  if (length > room.capacity) room = moveToEnd(into, into.length == 0 ? length : 2 * length);
+  std::copy(items.begin(), items.end(), items_.begin() + room.begin + into.length);
+  into.length = static_cast<std::uint32_t>(length);
 }
 
-void PickleDocument::extend(ValueId id, std::vector<ValueId> items) {
-  std::vector<ValueId>& into = containers_[values_[id].payload];
-  if (into.empty()) {
-    into = std::move(items);  // the usual case: filled once, and then exactly as large as needed
-  } else {
-    into.insert(into.end(), items.begin(), items.end());
-  }
+PickleDocument::Room PickleDocument::moveToEnd(Value& container, std::size_t capacity) {
+  const Room from = roomOf(container);
+  const Room to{static_cast<std::uint32_t>(items_.size()), static_cast<std::uint32_t>(capacity)};
+  items_.resize(to.begin + capacity);
+  std::copy_n(items_.begin() + from.begin, container.length, items_.begin() + to.begin);
+  container.payload = payloadOf(to);
+  return to;
 }
 
 }  // namespace cistern::trace

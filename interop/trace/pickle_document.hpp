@@ -3,7 +3,9 @@
 // pickle_machine.hpp, which fills it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -49,25 +51,54 @@ class PickleDocument {
   /// The value that `dict` holds under a string; none if it has no such key. Walks the dict.
   std::optional<ValueId> find(ValueId dict, std::string_view key) const;
 
-  ValueId add(ValueKind kind);
+  /// A value that is its kind alone; all of one kind are the same. Pre: kind <= kBool, kWideInt or
+  /// kFloat.
+  ValueId add(ValueKind kind) const { return static_cast<ValueId>(kind); }
   ValueId addInteger(std::int64_t value);
   ValueId addText(ValueKind kind, std::string_view text);
-  ValueId addContainer(ValueKind kind, std::vector<ValueId> items);
-  /// Pre: `id` is a container.
-  void extend(ValueId id, std::vector<ValueId> items);
+  ValueId addContainer(ValueKind kind, std::span<const ValueId> items);
+  /// Pre: `id` is a container, and `items` are not the document's own.
+  void extend(ValueId id, std::span<const ValueId> items);
   void setRoot(ValueId id) { root_ = id; }
+
+  /// The memory that this takes.
+  std::size_t bytes() const {
+    return values_.size() * sizeof(Value) + items_.capacity() * sizeof(ValueId);
+  }
 
  private:
   struct Value {
-    std::uint64_t payload;  // an int; where a text begins; an index into containers_
-    std::uint32_t length;   // of a text
+    std::uint64_t payload;  // an int; where a text begins; where a container's items begin
+    std::uint32_t length;   // of a text, or of a container in items
     ValueKind kind;
   };
+  static_assert(sizeof(Value) == 16);
+
+  // A container's payload: the place of its first item in items_, and how many have room there.
+  struct Room {
+    std::uint32_t begin;
+    std::uint32_t capacity;
+  };
+  static Room roomOf(const Value& container) {
+    return {static_cast<std::uint32_t>(container.payload),
+            static_cast<std::uint32_t>(container.payload >> 32)};
+  }
+  static std::uint64_t payloadOf(Room room) {
+    return (std::uint64_t{room.capacity} << 32) | room.begin;
+  }
+  ValueId addValue(Value value);
+  Room moveToEnd(Value& container, std::size_t capacity);
 
   bool isContainer(ValueId id) const { return values_[id].kind >= ValueKind::kList; }
 
-  std::vector<Value> values_;
-  std::vector<std::vector<ValueId>> containers_;
+  // A deque does not hold its values twice while it grows. The first are those that are their kind
+  // alone.
+  std::deque<Value> values_{{0, 0, ValueKind::kNone},
+                            {0, 0, ValueKind::kBool},
+                            {0, 0, ValueKind::kInt},
+                            {0, 0, ValueKind::kWideInt},
+                            {0, 0, ValueKind::kFloat}};
+  std::vector<ValueId> items_;  // of all containers, and the gaps that those left which moved
   ValueId root_ = 0;
 };
 

@@ -26,6 +26,13 @@ void PickleMachine::failTruncated(std::uint64_t wanted) const {
   fail(fmt::format("expected {} more bytes, found {}", wanted, bytes_.size() - next_));
 }
 
+void PickleMachine::failImmodest() const {
+  fail(
+      fmt::format("expected a recorded program, found values that take more than {} of memory: {} "
+                  "times the file's length and {}",
+                  formatBytes(most_bytes_), kPickleTimes, formatBytes(kPickleSpare)));
+}
+
 std::string_view PickleMachine::takeLine() {
   const std::size_t end = bytes_.find('\n', next_);
   if (end == std::string_view::npos) fail("expected a line, found the end of the file");
@@ -83,8 +90,8 @@ void PickleMachine::pushDecimal(std::string_view text) {
   pushInteger(value);
 }
 
-void PickleMachine::pushContainer(ValueKind kind, std::vector<ValueId> items) {
-  push(addChecked(document_.addContainer(kind, std::move(items))));
+void PickleMachine::pushContainer(ValueKind kind, const std::vector<ValueId>& items) {
+  push(addChecked(document_.addContainer(kind, items)));
 }
 
 ValueId PickleMachine::top() const {
@@ -123,27 +130,27 @@ void PickleMachine::popValueOrMark() {
   }
 }
 
-void PickleMachine::extendTop(ValueKind kind, std::vector<ValueId> items) {
+void PickleMachine::extendTop(ValueKind kind, const std::vector<ValueId>& items) {
   const ValueId target = top();
   if (document_.kind(target) != kind) {
     fail(fmt::format("expected a {} to add to, found {}", kindName(kind),
                      kindName(document_.kind(target))));
   }
-  document_.extend(target, std::move(items));
+  document_.extend(target, items);
 }
 
 void PickleMachine::requirePairs(const std::vector<ValueId>& items) const {
   if (items.size() % 2 != 0) fail("expected as many values as keys");
 }
 
-void PickleMachine::extendTopDict(std::vector<ValueId> items) {
+void PickleMachine::extendTopDict(const std::vector<ValueId>& items) {
   requirePairs(items);
-  extendTop(ValueKind::kDict, std::move(items));
+  extendTop(ValueKind::kDict, items);
 }
 
-void PickleMachine::pushDict(std::vector<ValueId> items) {
+void PickleMachine::pushDict(const std::vector<ValueId>& items) {
   requirePairs(items);
-  pushContainer(ValueKind::kDict, std::move(items));
+  pushContainer(ValueKind::kDict, items);
 }
 
 // ---- Memo ----

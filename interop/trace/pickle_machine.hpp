@@ -1,23 +1,30 @@
 // The machine that a pickle drives: its input, stack, marks and memo. It can build plain data and
 // nothing else: no opcode can name a function, a class or a module, so none can run anything.
-// Every length is checked against the rest of the file. Every memory use is linear in the file and
-// capped. So a hostile pickle costs no more than an honest one of its size. Read next:
-// unpickle.cpp, the table of opcodes.
+// Every length is checked against the rest of the file. All that is built may take so many times
+// the file's length, which is twice what a snapshot needs. Read next: unpickle.cpp, the table of
+// opcodes.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/bytes.hpp"
 #include "interop/trace/pickle_document.hpp"
 #include "interop/trace/trace_error.hpp"
 
 namespace cistern::trace {
 
+/// The most memory that a pickle's values take: so many times its length, and so much besides. A
+/// snapshot's take three to four times its length.
+inline constexpr std::size_t kPickleTimes = 8;
+inline constexpr std::size_t kPickleSpare = 32 * kMiB;
+
 class PickleMachine final : public ErrorSite {
  public:
   /// `bytes` must outlive the machine and the document, `file` the machine.
-  PickleMachine(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+  PickleMachine(std::string_view bytes, const std::string& file)
+      : bytes_(bytes), file_(file), most_bytes_(kPickleSpare + kPickleTimes * bytes.size()) {}
 
   // ---- Input ----
 
@@ -38,14 +45,14 @@ class PickleMachine final : public ErrorSite {
   // ---- Stack ----
 
   void push(ValueId id);
-  void push(ValueKind kind) { push(addChecked(document_.add(kind))); }
+  void push(ValueKind kind) { push(document_.add(kind)); }
   void pushInteger(std::int64_t value) { push(addChecked(document_.addInteger(value))); }
   void pushText(ValueKind kind, std::string_view text);
   /// An int from little-endian two's complement.
   void pushLong(std::string_view bytes);
   /// An int or, as 00 and 01, a bool, from decimal text.
   void pushDecimal(std::string_view text);
-  void pushContainer(ValueKind kind, std::vector<ValueId> items);
+  void pushContainer(ValueKind kind, const std::vector<ValueId>& items);
 
   ValueId top() const;
   ValueId pop();
@@ -57,17 +64,25 @@ class PickleMachine final : public ErrorSite {
   void popValueOrMark();
 
   /// Appends to the container on top of the stack, which must be of this kind.
-  void extendTop(ValueKind kind, std::vector<ValueId> items);
+  void extendTop(ValueKind kind, const std::vector<ValueId>& items);
   /// The same for keys and values in turn.
-  void extendTopDict(std::vector<ValueId> items);
+  void extendTopDict(const std::vector<ValueId>& items);
   /// Pushes a dict of keys and values in turn.
-  void pushDict(std::vector<ValueId> items);
+  void pushDict(const std::vector<ValueId>& items);
 
   // ---- Memo ----
 
   void remember(std::uint64_t slot);
   void rememberNext() { remember(memo_used_); }
   void recall(std::uint64_t slot);
+
+  /// Fails if all that was built takes more memory than a recorded program's. Each opcode may
+  /// double it, so this is for after each.
+  void requireModest() const {
+    const std::size_t built = document_.bytes() + marks_.capacity() * sizeof(std::size_t) +
+                              (stack_.capacity() + memo_.capacity()) * sizeof(ValueId);
+    if (built > most_bytes_) failImmodest();
+  }
 
   /// The document, with the top of the stack as its root. The machine is spent.
   PickleDocument finish();
@@ -79,6 +94,7 @@ class PickleMachine final : public ErrorSite {
   static constexpr std::uint64_t kMaxPushes = std::uint64_t{1} << 28;
   static constexpr ValueId kUnset = ~ValueId{0};
 
+  [[noreturn]] void failImmodest() const;
   [[noreturn]] void failTruncated(std::uint64_t wanted) const;
   ValueId addChecked(ValueId id) const;
   /// The lowest stack index that may be popped: marks protect what lies below them.
@@ -87,6 +103,7 @@ class PickleMachine final : public ErrorSite {
 
   std::string_view bytes_;
   const std::string& file_;
+  const std::size_t most_bytes_;
   std::size_t next_ = 0;    // in bytes_
   std::size_t opcode_ = 0;  // in bytes_: the current one
   const char* opcode_name_ = nullptr;

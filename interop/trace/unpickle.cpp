@@ -198,6 +198,7 @@ PickleDocument unpickle(std::string_view bytes, const std::string& file) {
   do {
     code = machine.nextOpcode();
     runOpcode(machine, code);
+    machine.requireModest();
   } while (code != kStop);
   machine.requireEnd();
   return machine.finish();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/bytes.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/trace/trace_testing.hpp"
 
@@ -131,6 +132,38 @@ TEST_CASE("nesting without end, cycles and doubling cost neither stack nor memor
   for (int i = 0; i < 100'000; ++i) laughs += "](h\0h\0eq\0"s;
   CHECK(pickleComplaint(laughs + ".") == "");
   CHECK(pickleComplaint(std::string(deep, '(')) != "");
+}
+
+TEST_CASE("a pickle may take so many times its length in memory, and is refused beyond") {
+  const std::string lists = "\x80\x04" + std::string(4 * kMiB, ']') + ".";
+  const std::string complaint = pickleComplaint(lists);
+  CHECK(
+      complaint.find("opcode EMPTY_LIST: expected a recorded program, found values that take more "
+                     "than 64.00 MiB of memory: 8 times the file's length and 32.00 MiB") !=
+      std::string::npos);
+  const std::string marks = "\x80\x04" + std::string(9 * kMiB, '(') + ".";
+  CHECK(pickleComplaint(marks).find("opcode MARK: expected a recorded program") !=
+        std::string::npos);
+}
+
+TEST_CASE("a list keeps its items wherever it grows") {
+  // Two lists that are filled in turn: each has to make room behind the other again and again.
+  std::string bytes = "]q\0]q\1"s;
+  for (int i = 0; i < 200; ++i) {
+    const std::string number{'K', char(i)};
+    bytes += "h\0"s + number + "a0h\1"s + "(" + number + number + "e0";
+  }
+  const PickleDocument document = unpickle("(" + bytes + "t.", "t");
+  const auto lists = document.items(document.root());
+  REQUIRE(lists.size() == 2);
+  const auto once = document.items(lists[0]), twice = document.items(lists[1]);
+  REQUIRE(once.size() == 200);
+  REQUIRE(twice.size() == 400);
+  for (std::size_t i = 0; i < 200; ++i) {
+    CHECK(document.integer(once[i]) == std::int64_t(i));
+    CHECK(document.integer(twice[2 * i]) == std::int64_t(i));
+    CHECK(document.integer(twice[2 * i + 1]) == std::int64_t(i));
+  }
 }
 
 }  // namespace
