@@ -15,6 +15,7 @@
 namespace cistern::command {
 namespace {
 
+constexpr std::uint32_t kMostGpu = 65'535;
 constexpr std::size_t kMostThreads = 1024;
 constexpr std::uint64_t kMostLagUs = 3'600'000'000;  // an hour
 constexpr std::uint64_t kMostRounds = 1'000'000;
@@ -47,6 +48,9 @@ void addMeasuring(CLI::App& parser, Arguments& a) {
                   "The most that a gzip may unpack to (32 MiB, or 100 times its size)")
       ->check(kNotEmpty)
       ->type_name("SIZE");
+  parser.add_option("--gpu", a.gpu, "The one GPU of a PyTorch memory snapshot; else all")
+      ->check(CLI::Range(0u, kMostGpu))
+      ->type_name("N");
   parser.add_option("--repeat", a.repeat, "Replay each trace so often with one allocator")
       ->check(CLI::Range(std::uint64_t(1), kMostRounds))
       ->type_name("N");

@@ -16,6 +16,8 @@ namespace cistern::trace {
 inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 60;
 /// The largest stream number, and the most streams.
 inline constexpr std::uint64_t kMaxStreams = 1'000'000;
+/// The most comments that a trace keeps. One of two bytes takes thirty times that in memory.
+inline constexpr std::size_t kMaxNotes = 65'536;
 
 class TraceBuilder {
  public:
@@ -38,7 +40,10 @@ class TraceBuilder {
   void setDelta(std::uint64_t delta_us);
 
   void rename(std::string name) { trace_.name = std::move(name); }
-  void note(std::string text) { trace_.notes.push_back(std::move(text)); }
+  /// Beyond kMaxNotes it is dropped.
+  void note(std::string text) {
+    if (trace_.notes.size() < kMaxNotes) trace_.notes.push_back(std::move(text));
+  }
   /// Says what the trace knows of other streams' uses. Without it a trace says nothing of them, or
   /// records them if endUses was called.
   void setStreamUses(StreamUses uses) { trace_.stream_uses = uses; }

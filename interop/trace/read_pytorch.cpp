@@ -23,14 +23,14 @@ using AddressSet = std::unordered_set<std::uint64_t, SeededHash>;
 // The record is a ring that forgets its oldest calls, or was switched on late. Blocks that were
 // live before it are those freed in it without an allocation, and those live at the end that it
 // never mentions. They are sorted by address, as their true order is not known.
-std::vector<SnapshotBlock> blocksFromBefore(const Snapshot& snapshot) {
+std::vector<SnapshotBlock> blocksFromBefore(const DeviceHistory& history) {
   std::vector<SnapshotBlock> before;
   AddressSet seen;
-  for (const SnapshotEvent& event : snapshot.events) {
+  for (const SnapshotEvent& event : history.events) {
     const bool first = seen.insert(event.block.address).second;
     if (first && event.action != SnapshotAction::kAlloc) before.push_back(event.block);
   }
-  for (const SnapshotBlock& block : snapshot.live_blocks) {
+  for (const SnapshotBlock& block : history.live_blocks) {
     if (seen.insert(block.address).second) before.push_back(block);
   }
   std::sort(before.begin(), before.end(),
@@ -40,13 +40,12 @@ std::vector<SnapshotBlock> blocksFromBefore(const Snapshot& snapshot) {
 
 class PytorchReader final : public ErrorSite {
  public:
-  PytorchReader(const Snapshot& snapshot, const std::string& file)
-      : snapshot_(snapshot), file_(file), builder_(*this) {}
+  PytorchReader(const DeviceHistory& history, const std::string& file)
+      : history_(history), file_(file), builder_(*this) {}
 
   Trace read() {
-    if (!snapshot_.note.empty()) builder_.note(snapshot_.note);
-    for (const SnapshotBlock& block : blocksFromBefore(snapshot_)) allocate(block);
-    for (const SnapshotEvent& event : snapshot_.events) replay(event);
+    for (const SnapshotBlock& block : blocksFromBefore(history_)) allocate(block);
+    for (const SnapshotEvent& event : history_.events) replay(event);
     endOtherUses();
     return builder_.finish();
   }
@@ -57,7 +56,7 @@ class PytorchReader final : public ErrorSite {
 
  private:
   std::string placeOf(const SnapshotEvent* event) const {
-    return event ? fmt::format("device_traces[{}][{}]", snapshot_.device, event->index)
+    return event ? fmt::format("device_traces[{}][{}]", history_.device, event->index)
                  : "a block from before the record";
   }
 
@@ -128,10 +127,10 @@ class PytorchReader final : public ErrorSite {
   /// A free that is not completed yet.
   struct Requested {
     std::uint64_t allocation = 0;
-    const SnapshotEvent* event = nullptr;  ///< of snapshot_.events
+    const SnapshotEvent* event = nullptr;  ///< of history_.events
   };
 
-  const Snapshot& snapshot_;
+  const DeviceHistory& history_;
   const std::string& file_;
   TraceBuilder builder_;
   LiveAddresses live_;
@@ -145,9 +144,17 @@ class PytorchReader final : public ErrorSite {
 
 }  // namespace
 
-Trace readPytorch(std::string_view content, const std::string& file) {
-  const Snapshot snapshot = readSnapshot(unpickle(content, file), file);
-  return PytorchReader(snapshot, file).read();
+Recordings readPytorch(std::string_view content, const std::string& file,
+                       std::optional<std::uint32_t> gpu) {
+  Snapshot snapshot = readSnapshot(unpickle(content, file), file, gpu);
+  Recordings read;
+  read.of_several = snapshot.of_several;
+  read.left_out = std::move(snapshot.left_out);
+  for (const DeviceHistory& history : snapshot.devices) {
+    read.traces.push_back(PytorchReader(history, file).read());
+    read.gpus.push_back(gpuName(history.device));
+  }
+  return read;
 }
 
 }  // namespace cistern::trace

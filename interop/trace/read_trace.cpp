@@ -1,65 +1,72 @@
-// Tells the formats apart and calls the reader.
-#include <algorithm>
+// Calls the reader of a file's format, and refuses a file that records nothing.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "interop/trace/format.hpp"
 #include "interop/trace/readers.hpp"
 #include "interop/trace/trace_file.hpp"
 
 namespace cistern::trace {
 namespace {
 
-bool startsWith(std::string_view text, std::string_view start) {
-  return text.substr(0, start.size()) == start;
+[[noreturn]] void failEmpty(Format format, const std::string& file) {
+  const std::string why =
+      format == Format::kRmm
+          ? "records no allocation behind its header; set RMM's logging resource before the first "
+            "one, and flush() it at the end"
+          : fmt::format("records no allocation; {}", kHowToRecord);
+  throw TraceError(file, why);
 }
 
-// Protocol 2 and later start with their version; 0 and 1 with a dict, empty or after a mark.
-bool looksLikePickle(std::string_view content) {
-  return content[0] == '\x80' || content[0] == '}' || startsWith(content, "(d");
-}
-
-// Programs print before they log, so the header may come a little later.
-bool looksLikeRmm(std::string_view content) {
-  constexpr std::size_t kFar = 4096;
-  std::size_t start = 0;
-  while (start < std::min(content.size(), kFar)) {
-    const std::size_t end = std::min(content.find('\n', start), content.size());
-    if (looksLikeRmmHeader(content.substr(start, end - start))) return true;
-    start = end + 1;
+Recordings readText(Format format, std::string_view content, const std::string& file,
+                    std::optional<std::uint32_t> gpu) {
+  if (gpu) {
+    throw TraceError(file, fmt::format("this is {}, and --gpu chooses one of the GPUs in a PyTorch "
+                                       "memory snapshot",
+                                       nameOf(format)));
   }
-  return false;
+  Recordings read;
+  read.traces.push_back(format == Format::kRmm ? readRmm(content, file)
+                                               : readCistern(content, file));
+  if (read.traces[0].events.empty()) failEmpty(format, file);
+  return read;
 }
 
-bool looksLikeCistern(std::string_view content) {
-  const std::size_t first = content.find_first_not_of("\r\n");
-  if (first == std::string_view::npos) return false;
-  const std::string_view text = content.substr(first);
-  return text[0] == '#' || startsWith(text, "a ") || startsWith(text, "f ") ||
-         startsWith(text, "e ");
-}
-
-[[noreturn]] void failUnknown(std::string_view content, const std::string& file) {
-  const char* hint = startsWith(content, "PK\x03\x04")
-                         ? "; this is a zip: write snapshots with torch.cuda.memory._dump_snapshot"
-                         : "";
-  throw TraceError(file, TextPlace{1, 1},
-                   "expected a Cistern trace, an RMM log or a PyTorch memory snapshot, found " +
-                       quoted(content.substr(0, content.find('\n'))) + hint);
+Trace theOnly(Recordings read, const std::string& file) {
+  if (read.traces.size() == 1) return std::move(read.traces[0]);
+  throw TraceError(file, fmt::format("records several GPUs, {}: one has to be chosen",
+                                     fmt::join(read.gpus, ", ")));
 }
 
 }  // namespace
 
-Trace parseTrace(std::string_view content, const std::string& file) {
-  if (content.empty()) throw TraceError(file, "is empty; expected a trace");
+Recordings parseTraces(std::string_view content, const std::string& file,
+                       std::optional<std::uint32_t> gpu) {
+  if (content.empty()) throw TraceError(file, fmt::format("is empty; {}", kHowToRecord));
   if (content.size() > kMaxFileBytes) throw TraceError(file, "is longer than any trace taken");
-  if (looksLikePickle(content)) return readPytorch(content, file);
-  if (looksLikeRmm(content)) return readRmm(content, file);
-  if (looksLikeCistern(content)) return readCistern(content, file);
-  failUnknown(content, file);
+  const Format format = formatOf(content, file);
+  if (format == Format::kPytorch) return readPytorch(content, file, gpu);
+  return readText(format, content, file, gpu);
+}
+
+Recordings readTraces(const std::filesystem::path& path, const ReadLimits& limits,
+                      std::optional<std::uint32_t> gpu) {
+  Recordings read = parseTraces(loadFile(path, limits), nameInErrors(path), gpu);
+  const std::string name = path == kStandardInput ? "stdin" : stemOf(path);
+  for (std::size_t i = 0; i < read.traces.size(); ++i) {
+    Trace& trace = read.traces[i];
+    if (trace.name.empty()) trace.name = name;
+    if (read.of_several) trace.name += fmt::format(" [{}]", read.gpus[i]);
+  }
+  return read;
+}
+
+Trace parseTrace(std::string_view content, const std::string& file) {
+  return theOnly(parseTraces(content, file), file);
 }
 
 Trace readTrace(const std::filesystem::path& path, const ReadLimits& limits) {
-  Trace trace = parseTrace(loadFile(path, limits), nameInErrors(path));
-  if (trace.name.empty()) trace.name = path == kStandardInput ? "stdin" : stemOf(path);
-  return trace;
+  return theOnly(readTraces(path, limits), nameInErrors(path));
 }
 
 }  // namespace cistern::trace

@@ -3,6 +3,8 @@
 // only where the file itself holds a name.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,7 +21,8 @@ bool looksLikeRmmHeader(std::string_view line);
 Trace readCistern(std::string_view content, const std::string& file);
 /// The CSV log of RMM's logging_resource_adaptor; lines before its header are passed over.
 Trace readRmm(std::string_view content, const std::string& file);
-/// The pickle that torch.cuda.memory._dump_snapshot writes.
-Trace readPytorch(std::string_view content, const std::string& file);
+/// The pickle that torch.cuda.memory._dump_snapshot writes. `gpu` as for readTraces.
+Recordings readPytorch(std::string_view content, const std::string& file,
+                       std::optional<std::uint32_t> gpu);
 
 }  // namespace cistern::trace

@@ -2,15 +2,17 @@
 //   {"device_traces": [[{"action", "addr", "size", "stream", "time_us"}, …] for each device],
 //    "segments": [{"device", "stream", "address", "blocks":
 //                  [{"address", "size", "requested_size", "state"}, …]}, …]}
-// The same list or dict may stand in it many times over, so nothing here walks more than one level
-// of a list without a bound.
+// The same list or dict may stand in it many times over. So each entry is read once, and nothing
+// here walks more than one level of a list without a bound.
 #include "interop/trace/torch_snapshot.hpp"
 
-#include <optional>
+#include <map>
 #include <unordered_set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "allocator/base/bytes.hpp"
 #include "interop/trace/hash.hpp"
 #include "interop/trace/trace_error.hpp"
 
@@ -22,11 +24,10 @@ class SnapshotReader final : public ErrorSite {
   SnapshotReader(const PickleDocument& document, const std::string& file)
       : document_(document), file_(file) {}
 
-  Snapshot read() {
-    chooseDevice();
-    readEvents();
+  Snapshot read(std::optional<std::uint32_t> gpu) {
+    readTraces();
     readSegments();
-    return std::move(snapshot_);
+    return chosen(gpu);
   }
 
   [[noreturn]] void fail(const std::string& what) const override {
@@ -34,12 +35,17 @@ class SnapshotReader final : public ErrorSite {
   }
 
  private:
-  void chooseDevice();
-  void readEvents();
-  void readEvent(ValueId event, std::size_t index);
+  DeviceHistory& historyOf(std::uint32_t device);
+  void readTraces();
+  void readEvents(ValueId trace, DeviceHistory& into);
+  void readEvent(ValueId event, std::size_t index, DeviceHistory& into);
   void readSegments();
   void readSegment(ValueId segment);
-  void readBlock(ValueId block, SnapshotBlock& at);
+  void readBlock(ValueId block, SnapshotBlock& at, DeviceHistory& into);
+  void requireFirstTime(ValueId entry);
+
+  Snapshot chosen(std::optional<std::uint32_t> gpu);
+  [[noreturn]] void failWithoutHistory(const std::string& of) const;
 
   // Fields of dicts, all by their key.
   ValueId require(ValueId dict, std::string_view key, ValueKind kind) const;
@@ -48,13 +54,15 @@ class SnapshotReader final : public ErrorSite {
   std::optional<std::int64_t> optionalInteger(ValueId dict, std::string_view key) const;
   std::uint64_t bits(ValueId dict, std::string_view key) const;
   std::uint64_t byteCount(ValueId dict, std::string_view key) const;
+  std::uint32_t deviceOf(ValueId segment) const;
 
   const PickleDocument& document_;
   const std::string& file_;
   std::string place_ = "the snapshot";  // which entry is being read, in Python's terms
-  Snapshot snapshot_;
-  std::size_t blocks_read_ = 0;
-  std::unordered_set<std::uint64_t, SeededHash> live_;  // addresses of live blocks
+  std::map<std::uint32_t, DeviceHistory> devices_;
+  std::vector<bool> entries_read_ = std::vector<bool>(document_.size());
+  // The addresses of live blocks, by device.
+  std::map<std::uint32_t, std::unordered_set<std::uint64_t, SeededHash>> live_;
 };
 
 // ---- Fields ----
@@ -108,38 +116,46 @@ std::uint64_t SnapshotReader::byteCount(ValueId dict, std::string_view key) cons
   return static_cast<std::uint64_t>(value);
 }
 
-// ---- Recorded calls ----
-
-void SnapshotReader::chooseDevice() {
-  const auto traces = document_.items(require(document_.root(), "device_traces", ValueKind::kList));
-  std::size_t total = 0;
-  std::size_t most = 0;
-  for (std::size_t device = 0; device < traces.size(); ++device) {
-    const std::size_t count = document_.items(traces[device]).size();
-    total += count;
-    if (count <= most) continue;
-    most = count;
-    snapshot_.device = device;
-  }
-  if (total == most) return;
-  snapshot_.note = fmt::format("device {} of {}: the {} events of the others are left out",
-                               snapshot_.device, traces.size(), total - most);
+std::uint32_t SnapshotReader::deviceOf(ValueId segment) const {
+  constexpr std::int64_t kMost = 65'535;
+  const std::int64_t device = optionalInteger(segment, "device").value_or(0);
+  if (device >= 0 && device <= kMost) return static_cast<std::uint32_t>(device);
+  fail(fmt::format("expected 'device' to be the number of a GPU, found {}", device));
 }
 
-void SnapshotReader::readEvents() {
+// A file of a few kilobytes could name one entry millions of times.
+void SnapshotReader::requireFirstTime(ValueId entry) {
+  if (entries_read_[entry])
+    fail("expected each entry once, found one that stands in several places");
+  entries_read_[entry] = true;
+}
+
+DeviceHistory& SnapshotReader::historyOf(std::uint32_t device) {
+  DeviceHistory& history = devices_[device];
+  history.device = device;
+  return history;
+}
+
+// ---- Recorded calls ----
+
+void SnapshotReader::readTraces() {
   const auto traces = document_.items(require(document_.root(), "device_traces", ValueKind::kList));
-  if (traces.empty()) return;
-  place_ = fmt::format("device_traces[{}]", snapshot_.device);
-  const ValueId trace = traces[snapshot_.device];
+  for (std::size_t device = 0; device < traces.size(); ++device) {
+    place_ = fmt::format("device_traces[{}]", device);
+    readEvents(traces[device], historyOf(static_cast<std::uint32_t>(device)));
+  }
+}
+
+void SnapshotReader::readEvents(ValueId trace, DeviceHistory& into) {
   if (document_.kind(trace) != ValueKind::kList) {
     fail(fmt::format("expected a list, found {}", kindName(document_.kind(trace))));
   }
-  const std::string list = place_;
+  const std::size_t list = place_.size();
   const auto events = document_.items(trace);
   for (std::size_t i = 0; i < events.size(); ++i) {
-    place_.resize(list.size());
+    place_.resize(list);
     fmt::format_to(std::back_inserter(place_), "[{}]", i);
-    readEvent(events[i], i);
+    readEvent(events[i], i, into);
   }
 }
 
@@ -151,10 +167,11 @@ std::optional<SnapshotAction> actionOf(std::string_view name) {
   return std::nullopt;
 }
 
-void SnapshotReader::readEvent(ValueId event, std::size_t index) {
+void SnapshotReader::readEvent(ValueId event, std::size_t index, DeviceHistory& into) {
+  requireFirstTime(event);
   const auto action = actionOf(document_.text(require(event, "action", ValueKind::kString)));
   if (!action) return;
-  SnapshotEvent& read = snapshot_.events.emplace_back();
+  SnapshotEvent& read = into.events.emplace_back();
   read.block = {bits(event, "addr"), byteCount(event, "size"), bits(event, "stream")};
   read.time_us = optionalInteger(event, "time_us").value_or(0);
   read.index = index;
@@ -175,38 +192,85 @@ void SnapshotReader::readSegments() {
 }
 
 void SnapshotReader::readSegment(ValueId segment) {
-  const std::int64_t device = optionalInteger(segment, "device").value_or(0);
-  if (device != static_cast<std::int64_t>(snapshot_.device)) return;
+  DeviceHistory& into = historyOf(deviceOf(segment));
   SnapshotBlock at{bits(segment, "address"), 0, bits(segment, "stream")};
   const auto blocks = document_.items(require(segment, "blocks", ValueKind::kList));
-  blocks_read_ += blocks.size();
-  if (blocks_read_ > document_.size()) fail("expected each block once, found shared lists of them");
   const std::string list = place_;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     place_ = fmt::format("{}.blocks[{}]", list, i);
-    readBlock(blocks[i], at);
+    readBlock(blocks[i], at, into);
   }
 }
 
 // Blocks lie end to end; old versions give them no address of their own. Moves `at` past the block.
-void SnapshotReader::readBlock(ValueId block, SnapshotBlock& at) {
+void SnapshotReader::readBlock(ValueId block, SnapshotBlock& at, DeviceHistory& into) {
+  requireFirstTime(block);
   if (optionalInteger(block, "address")) at.address = bits(block, "address");
   const std::uint64_t bytes = byteCount(block, "size");
   if (document_.text(require(block, "state", ValueKind::kString)) == "active_allocated") {
     const bool asked = optionalInteger(block, "requested_size").has_value();
     const std::uint64_t requested = asked ? byteCount(block, "requested_size") : bytes;
-    if (!live_.insert(at.address).second) {
+    if (!live_[into.device].insert(at.address).second) {
       fail(fmt::format("address 0x{:x} is that of two live blocks", at.address));
     }
-    snapshot_.live_blocks.push_back({at.address, requested, at.stream});
+    into.live_blocks.push_back({at.address, requested, at.stream});
   }
   at.address += bytes;
 }
 
+// ---- Which devices ----
+
+std::string liveText(const DeviceHistory& device) {
+  std::uint64_t bytes = 0;
+  for (const SnapshotBlock& block : device.live_blocks) bytes += block.bytes;
+  const std::size_t count = device.live_blocks.size();
+  return fmt::format("{} block{} of {}", count, count == 1 ? "" : "s", formatBytes(bytes));
+}
+
+constexpr const char* kHistory =
+    "call torch.cuda.memory._record_memory_history(context=None, max_entries=10_000_000) before "
+    "the "
+    "steps, and _dump_snapshot behind them";
+
+void SnapshotReader::failWithoutHistory(const std::string& of) const {
+  throw TraceError(file_, fmt::format("has no history of allocations{}; {}", of, kHistory));
+}
+
+Snapshot SnapshotReader::chosen(std::optional<std::uint32_t> gpu) {
+  Snapshot snapshot;
+  std::vector<std::string> recorded;
+  DeviceHistory all;
+  for (auto& [number, device] : devices_) {
+    const bool live = !device.live_blocks.empty();
+    all.live_blocks.insert(all.live_blocks.end(), device.live_blocks.begin(),
+                           device.live_blocks.end());
+    if (!device.events.empty()) {
+      recorded.push_back(gpuName(number));
+      if (!gpu || *gpu == number) snapshot.devices.push_back(std::move(device));
+    } else if (live && !gpu) {
+      snapshot.left_out.push_back(fmt::format("{} has {} and no history, and is left out",
+                                              gpuName(number), liveText(device)));
+    }
+  }
+  if (recorded.empty()) {
+    const bool live = !all.live_blocks.empty();
+    failWithoutHistory(live ? fmt::format(", only {} that lived at its end", liveText(all)) : "");
+  }
+  if (snapshot.devices.empty()) {
+    throw TraceError(file_, fmt::format("has no history of {}; it has that of {}", gpuName(*gpu),
+                                        fmt::join(recorded, ", ")));
+  }
+  snapshot.of_several = recorded.size() > 1;
+  return snapshot;
+}
+
 }  // namespace
 
-Snapshot readSnapshot(const PickleDocument& document, const std::string& file) {
-  return SnapshotReader(document, file).read();
+std::string gpuName(std::uint32_t device) { return fmt::format("cuda:{}", device); }
+
+Snapshot readSnapshot(const PickleDocument& document, const std::string& file,
+                      std::optional<std::uint32_t> gpu) {
+  return SnapshotReader(document, file).read(gpu);
 }
 
 }  // namespace cistern::trace

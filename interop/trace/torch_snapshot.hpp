@@ -1,8 +1,9 @@
-// The parts of a PyTorch memory snapshot that make a trace: one device's recorded calls and the
+// The parts of a PyTorch memory snapshot that make traces: each device's recorded calls and the
 // blocks that were live at its end.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,15 +27,25 @@ struct SnapshotEvent {
   SnapshotAction action = SnapshotAction::kAlloc;
 };
 
-struct Snapshot {
-  std::size_t device = 0;                  ///< the one with the most recorded calls
-  std::string note;                        ///< what of other devices was left out; empty if nothing
-  std::vector<SnapshotEvent> events;       ///< of `device`, in order
-  std::vector<SnapshotBlock> live_blocks;  ///< of `device`, when the snapshot was taken
+/// One GPU's part of a snapshot.
+struct DeviceHistory {
+  std::uint32_t device = 0;
+  std::vector<SnapshotEvent> events;       ///< in order
+  std::vector<SnapshotBlock> live_blocks;  ///< when the snapshot was taken
 };
 
-/// Picks the snapshot out of the document. Throws TraceError naming the entry that is not as
-/// PyTorch writes it.
-Snapshot readSnapshot(const PickleDocument& document, const std::string& file);
+struct Snapshot {
+  std::vector<DeviceHistory> devices;  ///< those with events, or the chosen one; by number
+  bool of_several = false;             ///< several have events
+  std::vector<std::string> left_out;   ///< for people: GPUs with live blocks and no events
+};
+
+/// "cuda:1", as PyTorch calls a GPU.
+std::string gpuName(std::uint32_t device);
+
+/// Picks the snapshot out of the document. `gpu` chooses a GPU. Throws TraceError naming the entry
+/// that is not as PyTorch writes it. Throws it also if there are no events, or none of `gpu`.
+Snapshot readSnapshot(const PickleDocument& document, const std::string& file,
+                      std::optional<std::uint32_t> gpu);
 
 }  // namespace cistern::trace

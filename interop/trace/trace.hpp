@@ -66,12 +66,30 @@ struct ReadLimits {
   std::optional<std::uint64_t> unpacked_bytes;
 };
 
-/// Reads a trace in any of the three formats (see docs/traces.md), plain or gzip, told apart by
-/// content; "-" is the standard input. Throws TraceError naming the place and what was expected
-/// there.
-Trace readTrace(const std::filesystem::path& path, const ReadLimits& limits = {});
+/// The recorded programs of one file: one, but for a PyTorch memory snapshot of several GPUs. That
+/// has one for each GPU with a history.
+struct Recordings {
+  std::vector<Trace> traces;          ///< at least one, and each has an event
+  std::vector<std::string> gpus;      ///< of a snapshot, for each trace: "cuda:1"; else empty
+  bool of_several = false;            ///< the file has several GPUs, though one may be chosen
+  std::vector<std::string> left_out;  ///< for people: memory in the file that no trace has
+};
 
-/// The same for text already in memory and not compressed; `file` is what errors call it.
+/// Reads a trace file in any of the three formats (see docs/traces.md), plain or gzip, told apart
+/// by content; "-" is the standard input. `gpu` chooses one of a snapshot's. If the file has
+/// several, each trace's name ends in its GPU: "run [cuda:1]". Throws TraceError naming the place
+/// and what was expected there. Throws it also for a file that records nothing, and for a `gpu`
+/// that the file has not or that its format has not.
+Recordings readTraces(const std::filesystem::path& path, const ReadLimits& limits = {},
+                      std::optional<std::uint32_t> gpu = std::nullopt);
+
+/// The same for text already in memory and not compressed; `file` is what errors call it. A trace
+/// has a name only if the text has.
+Recordings parseTraces(std::string_view content, const std::string& file,
+                       std::optional<std::uint32_t> gpu = std::nullopt);
+
+/// The one trace of a file. Throws TraceError as readTraces does, and if there are several.
+Trace readTrace(const std::filesystem::path& path, const ReadLimits& limits = {});
 Trace parseTrace(std::string_view content, const std::string& file);
 
 /// Walks the whole trace; aborts on the first invariant that does not hold.

@@ -9,6 +9,12 @@
 
 namespace cistern::trace {
 
+/// For messages about a file that records nothing.
+inline constexpr std::string_view kHowToRecord =
+    "`cistern run --trace FILE -- COMMAND` records a CUDA or HIP program, and docs/traces.md has "
+    "the "
+    "other ways to record one";
+
 /// A place in a text file; both count from 1, the column in bytes.
 struct TextPlace {
   std::uint64_t line = 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "allocator/base/bytes.hpp"
+#include "interop/trace/format.hpp"
 #include "interop/trace/gunzip.hpp"
 #include "interop/trace/trace_error.hpp"
 
@@ -21,8 +22,7 @@ constexpr std::size_t kChunk = 256 * kKiB;
 class InputFile {
  public:
   explicit InputFile(const std::filesystem::path& path) : name_(nameInErrors(path)) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) fail("is a folder, not a trace");
+    if (path != kStandardInput) requireNoDevice(path);
     file_ = path == kStandardInput ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file_ < 0) fail(fmt::format("cannot be opened: {}", std::strerror(errno)));
   }
@@ -39,16 +39,37 @@ class InputFile {
   }
 
   /// The next bytes; none at the end of the file.
-  std::string_view read() {
-    ssize_t got = 0;
-    do {
-      got = ::read(file_, chunk_.data(), chunk_.size());
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
-    return std::string_view(chunk_).substr(0, static_cast<std::size_t>(got));
+  std::string_view read() { return std::string_view(chunk_).substr(0, readAt(0)); }
+
+  /// The first bytes: enough to tell the format, unless the file is shorter. A pipe may give few at
+  /// a time.
+  std::string_view readStart() {
+    std::size_t length = 0;
+    for (std::size_t got = 1; got > 0 && length < kFormatBytes; length += got) got = readAt(length);
+    if (length == 0) fail(fmt::format("is empty; {}", kHowToRecord));
+    return std::string_view(chunk_).substr(0, length);
   }
 
  private:
+  // A device may have no end. Opening one may act on it.
+  void requireNoDevice(const std::filesystem::path& path) const {
+    struct stat there {};
+    if (stat(path.c_str(), &there) != 0) return;
+    if (S_ISDIR(there.st_mode)) fail("is a folder, not a trace");
+    if (S_ISCHR(there.st_mode) || S_ISBLK(there.st_mode)) {
+      fail("is a device, not a trace; a trace is a file, a pipe, or - for the standard input");
+    }
+  }
+
+  std::size_t readAt(std::size_t at) {
+    ssize_t got = 0;
+    do {
+      got = ::read(file_, chunk_.data() + at, chunk_.size() - at);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+    return static_cast<std::size_t>(got);
+  }
+
   [[noreturn]] void fail(const std::string& what) const { throw TraceError(name_, what); }
 
   std::string name_;
@@ -59,10 +80,14 @@ class InputFile {
 std::string readZipped(InputFile& file, std::string_view first, const ReadLimits& limits) {
   Gunzip gunzip(file.name(), limits.unpacked_bytes);
   for (std::string_view bytes = first; !bytes.empty(); bytes = file.read()) gunzip.take(bytes);
-  return gunzip.finish();
+  std::string content = gunzip.finish();
+  if (content.empty()) throw TraceError(file.name(), fmt::format("is empty; {}", kHowToRecord));
+  return content;
 }
 
+// An endless stream of something else ends here.
 std::string readPlain(InputFile& file, std::string_view first) {
+  (void)formatOf(first, file.name());
   std::string content;
   content.reserve(std::min(file.size(), kMaxFileBytes) + 1);
   for (std::string_view bytes = first; !bytes.empty(); bytes = file.read()) {
@@ -79,11 +104,8 @@ std::string readPlain(InputFile& file, std::string_view first) {
 
 std::string loadFile(const std::filesystem::path& path, const ReadLimits& limits) {
   InputFile file(path);
-  const std::string_view first = file.read();
-  std::string content =
-      Gunzip::isZipped(first) ? readZipped(file, first, limits) : readPlain(file, first);
-  if (content.empty()) throw TraceError(file.name(), "is empty; expected a trace");
-  return content;
+  const std::string_view first = file.readStart();
+  return Gunzip::isZipped(first) ? readZipped(file, first, limits) : readPlain(file, first);
 }
 
 std::string nameInErrors(const std::filesystem::path& path) {

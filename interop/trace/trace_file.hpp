@@ -17,8 +17,9 @@ inline constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 31;
 inline constexpr std::string_view kStandardInput = "-";
 
 /// The whole content of a plain or gzip file. Throws TraceError if the file cannot be read, is
-/// empty, or is longer than kMaxFileBytes. Throws it also if its gzip data is damaged, ends early,
-/// is followed by something else or unpacks to more than `limits` allow.
+/// empty, is a device, or is longer than kMaxFileBytes. Throws it at the first bytes of a plain
+/// file that is in no format. Throws it also if its gzip data is damaged, ends early, is followed
+/// by something else or unpacks to more than `limits` allow.
 std::string loadFile(const std::filesystem::path& path, const ReadLimits& limits = {});
 
 /// The file's name in errors.

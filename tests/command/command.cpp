@@ -39,6 +39,10 @@ std::string recordedTrace(const std::string& name) {
   return fmt::format("{}/bench/traces/{}.trace.gz", CISTERN_SOURCE_DIR, name);
 }
 
+std::string sampleSnapshot() {
+  return fmt::format("{}/tests/trace/samples/snapshot.p4.pickle", CISTERN_SOURCE_DIR);
+}
+
 TempFile::TempFile(const std::string& name, const std::string& content)
     : folder_(freshFolder()), name_(name) {
   std::ofstream(path()) << content;

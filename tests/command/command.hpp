@@ -24,6 +24,9 @@ Outcome runCommand(const std::vector<std::string>& args);
 /// A trace of the repository: "gpt2_varlen".
 std::string recordedTrace(const std::string& name);
 
+/// A PyTorch memory snapshot of two GPUs.
+std::string sampleSnapshot();
+
 /// A file in a folder of its own, which goes with it.
 class TempFile {
  public:

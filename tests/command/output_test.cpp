@@ -154,6 +154,43 @@ TEST_CASE("a trace that one policy did not serve is not compared") {
   CHECK(out.find("In short") == std::string::npos);
 }
 
+TEST_CASE("each GPU of a snapshot has its rows, and --gpu chooses one") {
+  const auto names = [](const Args& more) {
+    Args args = {"replay", sampleSnapshot(), "--device", "sim", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    Args found;
+    for (const auto& row : runCommand(args).rows()) found.push_back(row["trace"]);
+    return found;
+  };
+  const std::string first = "snapshot.p4 [cuda:0]", second = "snapshot.p4 [cuda:1]";
+  CHECK(names({}) == Args{first, second});
+  CHECK(names({"--policy", "cistern,direct"}) == Args{first, first, second, second});
+  CHECK(names({"--gpu", "1"}) == Args{second});
+  const TempFile picture("one.svg", "before");
+  CHECK(names({"--gpu", "0", "--plot", picture.path()}) == Args{first});
+}
+
+TEST_CASE("memory that no row has is named on the error output") {
+  const TempFile snapshot("idle.pickle",
+                          "(dVdevice_traces\n(l(l(dVaction\nValloc\nsVaddr\nI1\nsVsize\nI8\ns"
+                          "Vstream\nI0\nsaasVsegments\n(l(dVdevice\nI1\nsVaddress\nI1\nsVstream\n"
+                          "I0\nsVblocks\n(l(dVsize\nI512\nsVstate\nVactive_allocated\nsasas.");
+  const Outcome outcome = runCommand({"replay", snapshot.path(), "--device", "sim", "--json"});
+  CHECK(outcome.status == 0);
+  CHECK(outcome.rows().size() == 1);
+  CHECK(outcome.err == "cistern: " + snapshot.path() +
+                           ": cuda:1 has 1 block of 512 B and no history, and is left out\n");
+}
+
+TEST_CASE("a program that asks for no bytes is served, and has no efficiency") {
+  const TempFile trace("zero.trace", TraceText().allocate(0).free(0).text());
+  const Outcome outcome = runCommand({"replay", trace.path(), "--device", "sim", "--json"});
+  CHECK(outcome.status == 0);
+  REQUIRE(outcome.rows().size() == 1);
+  CHECK(outcome.rows()[0]["ok"] == true);
+  CHECK(outcome.rows()[0]["efficiency"].is_null());
+}
+
 TEST_CASE("colours are for those who want them") {
   const TempFile trace("small.trace", kOneBlock);
   for (const bool colours : {false, true}) {

@@ -2,12 +2,15 @@
 
 program_test.py PROGRAM"""
 
+import contextlib
+import fcntl
 import gzip
 import os
 import pty
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 TRACE = b"a 1024 0 0\nf 0 10\n"
@@ -41,6 +44,17 @@ def on_a_terminal(**environment):
     os.close(ours)
     assert program.wait() == 0
     return text
+
+
+def measured(content):
+    """A replay of the content, and the most memory that it took, in KiB."""
+    shown = "import resource; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    result = subprocess.run(
+        [sys.executable, "-c",
+         "import subprocess, sys; r = subprocess.run(sys.argv[1:], input=sys.stdin.buffer.read());"
+         + f"{shown}; sys.exit(r.returncode)", PROGRAM, *REPLAY],
+        input=content, capture_output=True)
+    return result, int(result.stdout)
 
 
 class Program(unittest.TestCase):
@@ -100,15 +114,49 @@ class Program(unittest.TestCase):
 
     def test_gzip_that_unpacks_to_too_much_takes_little_memory(self):
         bomb = gzip.compress(b"a 1 0 0\n" * (400 << 17), 1)
-        shown = "import resource; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-        measured = subprocess.run(
-            [sys.executable, "-c",
-             "import subprocess, sys; r = subprocess.run(sys.argv[1:], input=sys.stdin.buffer.read());"
-             + f"{shown}; sys.exit(r.returncode)", PROGRAM, *REPLAY],
-            input=bomb, capture_output=True)
-        self.assertEqual(measured.returncode, 2)
-        self.assertIn(b"gzip data unpack to more than 32.00 MiB", measured.stderr)
-        self.assertLess(int(measured.stdout), 768 << 10)  # KiB; a sanitizer's own included
+        result, kib = measured(bomb)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"gzip data unpack to more than 32.00 MiB", result.stderr)
+        self.assertLess(kib, 768 << 10)  # a sanitizer's own included
+
+    def test_a_stream_that_is_no_trace_is_refused_at_its_first_bytes(self):
+        for stream in (bytes(1 << 20), b"y\n" * (1 << 19)):
+            with self.subTest(stream=stream[:2]):
+                program = subprocess.Popen([PROGRAM, *REPLAY], stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                with self.assertRaises(BrokenPipeError):  # it does not wait for the end
+                    while True:
+                        program.stdin.write(stream)
+                with contextlib.suppress(BrokenPipeError):
+                    program.stdin.close()
+                program.stdin = None
+                _, complaint = program.communicate()
+                self.assertEqual(program.returncode, 2)
+                self.assertIn(b"standard input:1:1: expected a Cistern trace", complaint)
+
+    def test_the_first_bytes_of_a_pipe_may_come_one_at_a_time(self):
+        program = subprocess.Popen([PROGRAM, *REPLAY, "--json"], stdin=subprocess.PIPE, bufsize=0,
+                                   stdout=subprocess.PIPE)
+        packed = gzip.compress(TRACE)
+        for at in range(4):
+            program.stdin.write(packed[at : at + 1])
+            while int.from_bytes(fcntl.ioctl(program.stdin, termios.FIONREAD, bytes(4)), sys.byteorder):
+                os.sched_yield()
+        program.communicate(packed[4:])
+        self.assertEqual(program.returncode, 0)
+
+    def test_a_small_file_takes_little_memory_whatever_it_unpacks_to(self):
+        event = (b"}(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01\x8c\x04sizeK\x08"
+                 b"\x8c\x06streamK\x00uq\x00")
+        most = 32 << 20
+        for content in (b"\x80\x04" + b"]" * (most - 10) + b".",
+                        b"\x80\x04}\x8c\x0ddevice_traces]](" + event + b"h\x00" * (most // 2 - 99) + b"eas.",
+                        b"#\n" * (most // 2)):
+            with self.subTest(content=content[:40]):
+                result, kib = measured(gzip.compress(content))
+                self.assertEqual(result.returncode, 2)
+                self.assertIn(b"cistern: standard input: ", result.stderr)
+                self.assertLess(kib, 768 << 10)  # a sanitizer's own included
 
     def test_colour_is_for_terminals_only(self):
         self.assertIn(b"\x1b[", on_a_terminal())

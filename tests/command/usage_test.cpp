@@ -199,6 +199,31 @@ TEST_CASE("a bad file is named with its line, and stops everything before anythi
   requireRefused({"replay", "no/such.trace", "--device", "sim"}, "no/such.trace");
 }
 
+TEST_CASE("a file that records nothing is a bad file") {
+  const TempFile good("good.trace", kSmallTrace);
+  const TempFile empty("empty.trace", ""), header("header.trace", "# {\"name\":\"x\"}\n");
+  for (const char* format : {"--json", "--csv", "--gpu-lag-us=0"}) {
+    requireRefused({"replay", good.path(), empty.path(), "--device", "sim", format},
+                   "empty.trace: is empty; `cistern run --trace FILE -- COMMAND` records");
+    requireRefused({"replay", good.path(), header.path(), "--device", "sim", format},
+                   "header.trace: records no allocation; `cistern run --trace FILE");
+  }
+  requireRefused({"replay", "/dev/zero", "--device", "sim"}, "/dev/zero: is a device, not a trace");
+}
+
+TEST_CASE("--gpu is refused where there is none to choose") {
+  const TempFile trace("small.trace", kSmallTrace);
+  const std::string snapshot = sampleSnapshot();
+  requireRefused({"replay", trace.path(), "--gpu", "0"}, "this is a Cistern trace, and --gpu");
+  requireRefused({"replay", snapshot, "--gpu", "2"},
+                 "snapshot.p4.pickle: has no history of cuda:2; it has that of cuda:0, cuda:1");
+  requireRefused({"replay", snapshot, "--gpu", "-1"}, "--gpu");
+  requireRefused({"replay", "--generate", "serve:1", "--gpu", "0"}, "no file is given");
+  const TempFile picture("all.svg", "before");
+  requireRefused({"replay", snapshot, "--device", "sim", "--plot", picture.path()},
+                 "snapshot.p4.pickle records cuda:0, cuda:1: choose one by --gpu N");
+}
+
 TEST_CASE("a policy that the device cannot run ends with 1 and says what it needs") {
   const TempFile trace("small.trace", kSmallTrace);
   const Outcome outcome =

@@ -1,6 +1,8 @@
 """Figures are those that the command prints."""
 
 import json
+import pathlib
+import pickle
 import subprocess
 
 import cistern
@@ -99,6 +101,49 @@ def test_a_file_may_have_any_name(tmp_path, monkeypatch):
 def test_what_cannot_be_replayed_says_why(trace, arguments, kind, text):
     with pytest.raises(kind, match=text):
         cistern.replay(**{"trace": trace, **arguments})
+
+
+def test_a_gpu_of_a_snapshot_is_chosen():
+    snapshot = pathlib.Path(__file__).parents[1] / "trace/samples/snapshot.p4.pickle"
+    with pytest.raises(cistern.ReplayError, match=r"p4.pickle: records several GPUs: choose one by gpu=N "
+                                                  r"\(snapshot.p4 \[cuda:0\], snapshot.p4 \[cuda:1\]\)"):
+        cistern.replay(snapshot)
+    replay = cistern.replay(snapshot, gpu=1)
+    assert replay.trace == "snapshot.p4 [cuda:1]"
+    with pytest.raises(cistern.ReplayError, match="has no history of cuda:2; it has that of cuda:0, cuda:1"):
+        cistern.replay(snapshot, gpu=2)
+    with pytest.raises(TypeError, match="gpu must be an int"):
+        cistern.replay(snapshot, gpu="1")
+
+
+def snapshot_of(traces, segments):
+    return pickle.dumps({"device_traces": traces, "segments": segments})
+
+
+EVENT = {"action": "alloc", "addr": 1 << 20, "size": 512, "stream": 0}
+SEGMENT = {"device": 1, "address": 1 << 20, "stream": 0,
+           "blocks": [{"address": 1 << 20, "size": 512, "state": "active_allocated"}]}
+
+
+def test_a_file_that_records_nothing_says_how_to_record(tmp_path):
+    for content, text in [
+        (b"", "is empty; `cistern run --trace FILE"),
+        (b'# {"name": "x"}\n', "records no allocation; `cistern run --trace FILE"),
+        (b"Thread,Time,Action,Pointer,Size,Stream\n", "set RMM's logging resource"),
+        (snapshot_of([], [SEGMENT]), r"only 1 block of 512 B .*torch.cuda.memory._record_memory_history\("),
+        (snapshot_of([[], []], []), r"has no history of allocations; call torch.cuda.memory._record"),
+    ]:
+        path = tmp_path / "nothing"
+        path.write_bytes(content)
+        with pytest.raises(cistern.ReplayError, match=text):
+            cistern.replay(path)
+
+
+def test_memory_without_a_history_is_a_warning(tmp_path):
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(snapshot_of([[EVENT]], [SEGMENT]))
+    with pytest.warns(UserWarning, match="cuda:1 has 1 block of 512 B and no history"):
+        assert cistern.replay(path).ok
 
 
 def test_without_the_command_the_error_names_where_it_was_looked_for(trace, monkeypatch):

@@ -2,6 +2,7 @@
 #include <random>
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include "allocator/base/bytes.hpp"
 #include "interop/trace/write.hpp"
@@ -18,9 +19,19 @@ std::string gzipped(const std::string& content) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// A trace needs an event, and this does not.
+std::string gzippedText(const std::string& text) {
+  const TemporaryFile file("text.gz");
+  const gzFile out = gzopen(file.path().c_str(), "wb");
+  if (!text.empty()) gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(out);
+  return file.content();
+}
+
 TEST_CASE("the format is told by content, whatever the file is called") {
-  const TemporaryFile rmm("a.pickle", "Thread,Time,Action,Pointer,Size,Stream\n");
-  CHECK(readTrace(rmm.path()).events.empty());
+  const TemporaryFile rmm("a.pickle",
+                          "Thread,Time,Action,Pointer,Size,Stream\n1,00:00:00,allocate,0x10,8,0\n");
+  CHECK(readTrace(rmm.path()).events.size() == 1);
   const TemporaryFile own("b.csv", "a 1 0 0\n");
   CHECK(readTrace(own.path()).events.size() == 1);
   const TemporaryFile gz("c.trace", gzipped("a 1 0 0\na 2 0 0\n"));
@@ -40,14 +51,77 @@ TEST_CASE("files that hold no trace are refused with what was expected") {
   CHECK(fileComplaint("/nowhere/t") == ": cannot be opened: No such file or directory");
   CHECK(fileComplaint("/") == ": is a folder, not a trace");
   const TemporaryFile empty("empty", "");
-  CHECK(fileComplaint(empty.path()) == ": is empty; expected a trace");
-  CHECK(complaint("") == "t: is empty; expected a trace");
+  CHECK(fileComplaint(empty.path()) == ": is empty; " + std::string(kHowToRecord));
+  const TemporaryFile nothing("nothing.gz", gzippedText(""));
+  CHECK(fileComplaint(nothing.path()) == ": is empty; " + std::string(kHowToRecord));
+  CHECK(complaint("") == "t: is empty; " + std::string(kHowToRecord));
   const std::string expected =
       "t:1:1: expected a Cistern trace, an RMM log or a PyTorch memory snapshot, found ";
   CHECK(complaint("hello\nworld") == expected + "'hello'");
   CHECK(complaint(std::string(3, '\0')) == expected + "'\\x00\\x00\\x00'");
   CHECK(complaint("\n\n") == expected + "''");
-  CHECK(complaint("PK\x03\x04zip").find("this is a zip") != std::string::npos);
+}
+
+TEST_CASE("what is packed by another program is refused with what unpacks it") {
+  using namespace std::string_literals;
+  const std::vector<std::pair<std::string, const char*>> packed{
+      {"PK\x03\x04zip", "; this is a zip: write snapshots with torch.cuda.memory._dump_snapshot"},
+      {"\x28\xb5\x2f\xfd more", "; this is zstd: `zstd -dc FILE | cistern replay -`"},
+      {"\xfd\x37zXZ\0 more"s, "; this is xz: `xz -dc FILE | cistern replay -`"},
+      {"BZh91AY", "; this is bzip2: `bzip2 -dc FILE | cistern replay -`"},
+      {"\x04\x22\x4d\x18 more", "; this is lz4: `lz4 -dc FILE | cistern replay -`"},
+  };
+  for (const auto& [start, hint] : packed) {
+    const TemporaryFile file("packed", start);
+    CHECK(fileComplaint(file.path()).find(hint) != std::string::npos);
+  }
+}
+
+TEST_CASE("a device is refused by name, and not read") {
+  const std::string refusal =
+      ": is a device, not a trace; a trace is a file, a pipe, or - for the standard input";
+  for (const char* device : {"/dev/zero", "/dev/null"}) CHECK(fileComplaint(device) == refusal);
+}
+
+TEST_CASE("a file that records nothing is refused with how to record") {
+  const std::string refusal = "t: records no allocation; " + std::string(kHowToRecord);
+  CHECK(complaint("# nothing else\n") == refusal);
+  CHECK(complaint("# {\"name\":\"x\"}") == refusal);
+  const std::string header = "Thread,Time,Action,Pointer,Size,Stream\n";
+  const std::string rmm_refusal =
+      "t: records no allocation behind its header; set RMM's logging resource before the first "
+      "one, "
+      "and flush() it at the end";
+  CHECK(complaint(header) == rmm_refusal);
+  CHECK(complaint(header + "1,00:00:00,allocate failure,(nil),8,0\n") == rmm_refusal);
+}
+
+TEST_CASE("a program that only allocates nothing is a program") {
+  const Trace trace = parsed("a 0 0 0\na 0 0 1\nf 0 1\n");
+  CHECK(trace.events.size() == 3);
+  CHECK(trace.peak_requested_bytes == 0);
+}
+
+TEST_CASE("only a PyTorch snapshot has GPUs to choose from") {
+  const auto refusal = [](const std::string& content) {
+    try {
+      parseTraces(content, "t", 0);
+    } catch (const TraceError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(
+      refusal("a 1 0 0\n") ==
+      "t: this is a Cistern trace, and --gpu chooses one of the GPUs in a PyTorch memory snapshot");
+  CHECK(refusal("Thread,Time,Action,Pointer,Size,Stream\n") ==
+        "t: this is an RMM log, and --gpu chooses one of the GPUs in a PyTorch memory snapshot");
+}
+
+TEST_CASE("comments beyond the first 65,536 are read over") {
+  std::string content;
+  for (int i = 0; i < 70'000; ++i) content += "#\n";
+  CHECK(parsed(content + "a 1 0 0\n").notes.size() == 65'536);
 }
 
 TEST_CASE("gzip that ends early or is damaged is refused, never read in part") {
@@ -89,12 +163,12 @@ TEST_CASE("gzip that unpacks to more than any program's is refused, unless it is
 
 TEST_CASE("what takes a hundredth of its length packed is taken whatever its length",
           "[one-thread]") {
-  // Digits that do not repeat, and behind them a run that does. Comments keep their order.
+  // Digits that do not repeat, and behind them a run that does.
   std::string content;
   std::mt19937_64 random(1);
   while (content.size() < 2 * kMiB) content += "# " + std::to_string(random()) + "\n";
-  content += "# " + std::string(40 * kMiB, 'x') + "\n";
-  const std::string packed = gzipped(content);
+  content += "# " + std::string(40 * kMiB, 'x') + "\na 1 0 0\n";
+  const std::string packed = gzippedText(content);
   REQUIRE(packed.size() * 100 > content.size());
   const TemporaryFile file("repetitive.gz", packed);
   CHECK(fileComplaint(file.path()) == "");

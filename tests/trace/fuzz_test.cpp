@@ -74,7 +74,7 @@ int fuzz(const std::string& seed_file, unsigned seed) {
   for (int round = 0; round < kRounds; ++round) {
     const std::string damaged = mutator.mutate(seed_file);
     try {
-      audit(parseTrace(damaged, "t"));
+      for (const Trace& trace : parseTraces(damaged, "t").traces) audit(trace);
       ++read;
     } catch (const TraceError& error) {
       CHECK(std::string_view(error.what()).substr(0, 2) == "t:");

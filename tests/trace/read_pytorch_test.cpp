@@ -26,9 +26,20 @@ std::string entry(const std::string& action, const std::string& address,
                      size, stream);
 }
 
+// A segment with one live block.
+std::string segmentOn(int device) {
+  return fmt::format(
+      "(dVdevice\nI{}\nsVaddress\nI8192\nsVstream\nI0\nsVblocks\n"
+      "(l(dVsize\nI512\nsVstate\nVactive_allocated\nsas",
+      device);
+}
+
 TEST_CASE("a PyTorch snapshot is read in every pickle protocol") {
   for (int protocol = 0; protocol <= 5; ++protocol) {
-    const Trace trace = readTrace(samplePath(fmt::format("snapshot.p{}.pickle", protocol)));
+    const Recordings read =
+        readTraces(samplePath(fmt::format("snapshot.p{}.pickle", protocol)), {}, 1);
+    REQUIRE(read.traces.size() == 1);
+    const Trace& trace = read.traces[0];
     audit(trace);
     CHECK(trace.events == Events{allocation(1000, 0, 0), allocation(100, 0, 0),
                                  allocation(64, 0, 0), release(0, 0, 0), allocation(512, 0, 50),
@@ -37,16 +48,61 @@ TEST_CASE("a PyTorch snapshot is read in every pickle protocol") {
     CHECK(trace.peak_requested_bytes == 3'000'676);
     CHECK(trace.duration_us == 200);
     CHECK(trace.streams == 2);
-    CHECK(trace.name == fmt::format("snapshot.p{}", protocol));
-    CHECK(trace.notes ==
-          std::vector<std::string>{"device 1 of 3: the 1 events of the others are left out"});
+    CHECK(trace.name == fmt::format("snapshot.p{} [cuda:1]", protocol));
+    CHECK(trace.notes.empty());
   }
+}
+
+TEST_CASE("a snapshot of several GPUs has a trace for each that has a history") {
+  const Recordings read = readTraces(samplePath("snapshot.p5.pickle"));
+  CHECK(read.gpus == std::vector<std::string>{"cuda:0", "cuda:1"});
+  CHECK(read.left_out.empty());
+  REQUIRE(read.traces.size() == 2);
+  CHECK(read.traces[0].events == Events{allocation(512, 0, 0)});
+  CHECK(read.traces[0].name == "snapshot.p5 [cuda:0]");
+  CHECK(read.traces[1].events.size() == 9);
+  CHECK(fileComplaint(samplePath("snapshot.p5.pickle")) ==
+        ": records several GPUs, cuda:0, cuda:1: one has to be chosen");
+}
+
+TEST_CASE("a GPU that a snapshot does not have is refused with those that it has") {
+  const std::string path = samplePath("snapshot.p5.pickle");
+  for (const std::uint32_t gpu : {2u, 5u}) {
+    CHECK_THROWS_WITH(
+        readTraces(path, {}, gpu),
+        fmt::format("{}: has no history of cuda:{}; it has that of cuda:0, cuda:1", path, gpu));
+  }
+}
+
+TEST_CASE("a snapshot without a history is refused, whatever its segments hold") {
+  const std::string how =
+      "; call torch.cuda.memory._record_memory_history(context=None, max_entries=10_000_000) "
+      "before "
+      "the steps, and _dump_snapshot behind them";
+  const std::string nothing = "t: has no history of allocations" + how;
+  CHECK(complaint(dict("device_traces", "(l") + ".") == nothing);
+  CHECK(complaint(snapshotOf("")) == nothing);
+  CHECK(complaint(snapshotOf(entry("segment_alloc", "1"))) == nothing);
+  CHECK(complaint("(dVdevice_traces\n" + list("(l") + "sVsegments\n" + list(segmentOn(0)) + "s.") ==
+        "t: has no history of allocations, only 1 block of 512 B that lived at its end" + how);
+}
+
+TEST_CASE("memory of a GPU without a history is named, if another GPU has one") {
+  const std::string content = "(dVdevice_traces\n" + list("(l" + entry("alloc", "4096")) +
+                              "sVsegments\n" + list(segmentOn(3)) + "s.";
+  const Recordings read = parseTraces(content, "t");
+  CHECK(read.traces.size() == 1);
+  CHECK_FALSE(read.of_several);
+  CHECK(read.left_out ==
+        std::vector<std::string>{"cuda:3 has 1 block of 512 B and no history, and is left out"});
+  CHECK(parseTraces(content, "t", 0).left_out.empty());
+  CHECK(complaint("(dVdevice_traces\n(lsVsegments\n" + list(segmentOn(-1)) + "s.") ==
+        "t: segments[0]: expected 'device' to be the number of a GPU, found -1");
 }
 
 TEST_CASE("a snapshot needs neither segments nor times") {
   const Trace trace = parsed(snapshotOf(entry("alloc", "4096") + entry("free_requested", "4096")));
   CHECK(trace.events == Events{allocation(8, 0, 0), release(0, 0, 0)});
-  CHECK(parsed(dict("device_traces", "(l") + ".").events.empty());
 }
 
 TEST_CASE("a free that is completed later than at once ends the uses of other streams") {
@@ -132,13 +188,19 @@ TEST_CASE("a size beyond 64 bits is said to be too large") {
         "t: device_traces[0][0]: expected 'size' to be an int below 2^63, found a larger one");
 }
 
-TEST_CASE("lists that share one dict or one list many times over are refused or read in no time") {
+TEST_CASE("a dict or a list that stands in many places is refused") {
   std::string shared = "(dVdevice_traces\n(lsVsegments\n(l";
   shared += "(dVaddress\nI0\nsVstream\nI0\nsVblocks\n(l";
   for (int i = 0; i < 10'000; ++i) shared += "(dVsize\nI1\nsVstate\nVinactive\nsa";
   shared += "sp0\na";
   for (int i = 0; i < 100'000; ++i) shared += "g0\na";
-  CHECK(complaint(shared + "s.").find("found shared lists of them") != std::string::npos);
+  CHECK(complaint(shared + "s.") ==
+        "t: segments[1].blocks[0]: expected each entry once, found one that stands in several "
+        "places");
+  CHECK(
+      complaint(snapshotOf(entry("alloc", "1").insert(entry("alloc", "1").size() - 1, "p0\n") +
+                           "g0\na")) ==
+      "t: device_traces[0][1]: expected each entry once, found one that stands in several places");
 
   std::string wide = "(d";
   for (int i = 0; i < 65; ++i) wide += "NNs";

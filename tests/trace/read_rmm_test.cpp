@@ -29,7 +29,6 @@ TEST_CASE("an RMM log may start late, repeat its header, and end its lines as Wi
       "1,00:00:00,allocate,0x10,8,0\r\n" +
       kHeader + "1,00:00:02,free,0x10,8,0\r\n");
   CHECK(trace.events == Events{allocation(8, 0, 0), release(0, 0, 2'000'000)});
-  CHECK(parsed(kHeader).events.empty());
 }
 
 TEST_CASE("RMM times may use either separator, run over midnight, and go a little back") {

@@ -19,11 +19,10 @@ Trace sample() {
 TEST_CASE("a written trace is read back as it was, plain or gzip") {
   CHECK(roundTrip(sample(), "t.trace") == sample());
   CHECK(roundTrip(sample(), "t.trace.gz") == sample());
-  CHECK(roundTrip(Trace{}, "empty").events.empty());
 }
 
 TEST_CASE("a trace of another format is read back as it was") {
-  const Trace trace = readTrace(samplePath("snapshot.p4.pickle"));
+  const Trace trace = readTraces(samplePath("snapshot.p4.pickle"), {}, 1).traces[0];
   CHECK(roundTrip(trace, "t.trace") == trace);
 }
 

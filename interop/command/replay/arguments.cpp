@@ -106,6 +106,9 @@ ReplaySettings settingsFrom(const Arguments& a) {
   }
   s.recipes = recipesFrom(a.generate);
   s.read_limits.unpacked_bytes = parseSize("--max-unpacked", a.max_unpacked);
+  s.gpu = a.gpu;
+  if (s.gpu && s.traces.empty())
+    throw UsageError("--gpu chooses a GPU of a PyTorch memory snapshot, and no file is given");
   s.policies = policiesFrom(a.policies);
   s.device = requireKnownDevice(a.device);
   s.capacity = parseSize("--capacity", a.capacity);

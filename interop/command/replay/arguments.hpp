@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Arguments {
   std::vector<std::string> conf;
   std::string page_size;
   std::string max_unpacked;
+  std::optional<std::uint32_t> gpu;
   bool no_recycle = false;
   bool check = false;
   bool json = false;

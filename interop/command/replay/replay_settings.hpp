@@ -21,6 +21,7 @@ enum class Format : std::uint8_t { kTable, kJson, kCsv };
 struct ReplaySettings {
   std::vector<std::string> traces;  ///< paths
   trace::ReadLimits read_limits;
+  std::optional<std::uint32_t> gpu;       ///< which one of a snapshot's; else all
   std::vector<programs::Recipe> recipes;  ///< programs to make up, after the traces
   std::vector<std::string> policies;      ///< names, all known
   std::string device = "auto";            ///< a backend; after resolveDevice() not "auto"

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "allocator/base/printable.hpp"
 #include "allocator/device/backends.hpp"
@@ -51,14 +52,25 @@ std::string requireDevice(const ReplaySettings& s) {
   return inWords(stage, s);
 }
 
+void readFile(std::vector<Script>& scripts, const std::string& path, const ReplaySettings& s,
+              Console& console) {
+  trace::Recordings read = trace::readTraces(path, s.read_limits, s.gpu);
+  for (trace::Trace& trace : read.traces) scripts.push_back(makeScript(std::exchange(trace, {})));
+  for (const std::string& what : read.left_out)
+    console.err << fmt::format("cistern: {}: {}\n", printable(path), what);
+  if (s.plot.empty() || read.traces.size() == 1) return;
+  throw UsageError(fmt::format("--plot draws one program, and {} records {}: choose one by --gpu N",
+                               path, fmt::join(read.gpus, ", ")));
+}
+
 /// All files before anything is replayed, so that a bad one stops everything at once.
-std::vector<Script> readAll(const ReplaySettings& s, Progress& progress) {
+std::vector<Script> readAll(const ReplaySettings& s, Progress& progress, Console& console) {
   std::vector<Script> scripts;
   for (const std::string& path : s.traces) {
     progress.show(0, "reading " + path);
-    scripts.push_back(makeScript(trace::readTrace(path, s.read_limits)));
+    readFile(scripts, path, s, console);
+    progress.clear();
   }
-  progress.clear();
   return scripts;
 }
 
@@ -124,7 +136,7 @@ ExitStatus runReplay(ReplaySettings settings, Console& console) {
   std::optional<Plot> plot;
   if (!settings.plot.empty()) plot.emplace(settings);
   Progress progress(console);
-  const std::vector<Script> scripts = readAll(settings, progress);
+  const std::vector<Script> scripts = readAll(settings, progress, console);
   const auto report = reportFor(settings, device, console);
   report->begin();
   const ExitStatus status =

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import warnings
 from dataclasses import dataclass, fields
 from typing import Any, Dict, List, Mapping, Optional, SupportsIndex, Union
 
@@ -83,7 +84,8 @@ def _row(line: str, failure: str) -> Replay:
 def replay(trace: PathLike, policy: str = "cistern", *, conf: Optional[Conf] = None,
            capacity: Union[SupportsIndex, str, None] = None, fit: bool = False,
            device: str = "sim", gpu_lag_us: SupportsIndex = 0, repeat: SupportsIndex = 1,
-           threads: SupportsIndex = 1, check: bool = False) -> Replay:
+           threads: SupportsIndex = 1, check: bool = False,
+           gpu: Optional[SupportsIndex] = None) -> Replay:
     """Replays a recorded program (docs/traces.md has the formats) under a policy, and returns the
     results.
 
@@ -91,10 +93,12 @@ def replay(trace: PathLike, policy: str = "cistern", *, conf: Optional[Conf] = N
     `conf`: options of policy "cistern", after those of $CISTERN_CONF; `capacity`: what may be reserved, in
     bytes or as "16GiB"; `fit`: search for the smallest capacity that serves the trace; `device`: "sim",
     "cuda", "hip" or "auto"; `gpu_lag_us`: how far the simulated GPU is behind the host; `repeat`: rounds
-    with one allocator; `threads`: deal the events over so many; `check`: look for races (slow).
+    with one allocator; `threads`: deal the events over so many; `check`: look for races (slow);
+    `gpu`: the number of one GPU of a PyTorch memory snapshot.
 
-    A program that is not served is a result (`ok`, `failure`), not an error. Raises ReplayError,
-    and NotSupportedError if the command is missing.
+    A program that is not served is a result (`ok`, `failure`), not an error. Raises ReplayError, also
+    for a file that records nothing, and for a snapshot of several GPUs without `gpu`. Raises
+    NotSupportedError if the command is missing. Warns of memory in a snapshot that has no history.
     """
     if "," in _text(policy, "policy"):
         raise InvalidArgumentError(f"policy is {policy!r}: must be one policy")
@@ -108,13 +112,20 @@ def replay(trace: PathLike, policy: str = "cistern", *, conf: Optional[Conf] = N
         arguments.append("--conf=" + options.decode())
     if capacity is not None:
         arguments.append("--capacity=" + _size(capacity, "capacity"))
+    if gpu is not None:
+        arguments.append(f"--gpu={_arguments.whole(gpu, 'gpu')}")
     arguments += [flag for flag, wanted in (("--fit", fit), ("--check", check)) if wanted]
     ran = subprocess.run([*arguments, _file(trace)], stdin=subprocess.DEVNULL, capture_output=True,
                          encoding="utf-8", errors="replace")
     said = ran.stderr.strip()
     rows = ran.stdout.splitlines()
+    if len(rows) > 1:
+        names = ", ".join(json.loads(row)["trace"] for row in rows)
+        raise ReplayError(f"{_file(trace)}: records several GPUs: choose one by gpu=N ({names})")
     if len(rows) != 1 or ran.returncode not in (0, 1):
         raise ReplayError(said or f"{arguments[0]} ended with {ran.returncode} and {len(rows)} rows")
+    if said and ran.returncode == 0:
+        warnings.warn(said, stacklevel=2)
     return _row(rows[0], said)
 
 

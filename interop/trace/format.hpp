@@ -1,0 +1,23 @@
+// Tells the formats of traces apart by the beginning of a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cistern::trace {
+
+enum class Format : std::uint8_t { kCistern, kRmm, kPytorch };
+
+/// So many bytes of a file tell its format, whatever follows.
+inline constexpr std::size_t kFormatBytes = 8192;
+
+/// Pre: `start` is the whole of an uncompressed file, or its first kFormatBytes at least, and not
+/// empty. Throws TraceError if they begin no format; `file` is what errors call the file.
+Format formatOf(std::string_view start, const std::string& file);
+
+/// What a person calls a file of this format: "a Cistern trace".
+const char* nameOf(Format format);
+
+}  // namespace cistern::trace
