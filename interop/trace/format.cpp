@@ -32,7 +32,8 @@ bool looksLikeCistern(std::string_view start) {
   const std::size_t first = start.find_first_not_of("\r\n");
   if (first == std::string_view::npos) return false;
   const std::string_view text = start.substr(first);
-  return text[0] == '#' || text.starts_with("a ") || text.starts_with("f ");
+  return text[0] == '#' || text.starts_with("a ") || text.starts_with("f ") ||
+         text.starts_with("e ");
 }
 
 /// A kind of file that people take for a trace, or that holds one.
