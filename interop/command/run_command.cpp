@@ -33,14 +33,27 @@ std::filesystem::path traceName(const std::string& wanted, const Account& accoun
   return wanted.substr(0, at) + "-" + account.number() + wanted.substr(at);
 }
 
+// A process that allocated nothing has no file, as its trace would be none. An older file of that
+// name stays, so the user is told.
 void writeTraces(const LaunchSettings& settings, const std::filesystem::path& folder,
-                 const std::vector<Account>& accounts) {
+                 const std::vector<Account>& accounts, Console& console) {
+  bool some = false;
+  bool first = false;
   for (const Account& account : accounts) {
-    if (account.trace_events == 0 && !account.first) continue;
+    if (account.trace_events == 0) continue;
     trace::Trace recording = readRecording(folder, account);
     if (accounts.size() > 1) recording.name += " " + account.number();
     trace::writeTrace(recording, traceName(settings.trace, account));
+    some = true;
+    first = first || account.first;
   }
+  if (first) return;
+  const std::string unwritten = fmt::format(
+      "--trace {}: nothing was recorded, and this file is not written: the program "
+      "allocated no device memory through Cistern",
+      settings.trace);
+  if (!some) throw Error(unwritten);
+  console.err << "cistern: " << printable(unwritten) << "; processes that it started did\n";
 }
 
 // Output that would be lost with the end of the program is written first, and a failure does not
@@ -98,7 +111,7 @@ ExitStatus launch(const LaunchSettings& settings, Console& console) {
   const std::vector<Account> accounts = recordsThatAreLeft(folder.path(), ending.pid);
   auto status = static_cast<ExitStatus>(ending.shellStatus());
   if (!settings.trace.empty()) {
-    orComplain(console, status, [&] { writeTraces(settings, folder.path(), accounts); });
+    orComplain(console, status, [&] { writeTraces(settings, folder.path(), accounts, console); });
   }
   if (!settings.json.empty())
     orComplain(console, status, [&] { writeJson(settings.json, summaryJson(accounts, ending)); });

@@ -373,7 +373,8 @@ class Endings(unittest.TestCase):
                 self.assertEqual(ended.returncode, status or 1, ended.stderr)
                 self.assertIn("all.json cannot be written", ended.stderr)
                 self.assertIn("cistern: process", ended.stderr)
-                os.remove(path)
+                self.assertIn(f"--trace {path}: nothing was recorded", ended.stderr)  # a shell allocates nothing
+                self.assertFalse(os.path.exists(path))
 
     def test_who_reads_the_summary_no_more_changes_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -457,6 +458,19 @@ class Children(unittest.TestCase):
 
 
 class Traces(unittest.TestCase):
+    def test_a_program_that_allocates_nothing_leaves_the_file_and_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.trace")
+            for status in (0, 5):
+                with open(path, "w") as file:
+                    file.write("before")
+                ended = subprocess.run([COMMAND, "run", "--trace", path, "--", "/bin/sh", "-c", f"exit {status}"],
+                                       env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
+                self.assertEqual(ended.returncode, status or 1, ended.stderr)
+                self.assertIn(f"cistern: --trace {path}: nothing was recorded", ended.stderr)
+                with open(path) as file:
+                    self.assertEqual(file.read(), "before")
+
     def test_a_trace_that_is_recorded_replays_with_the_same_figures(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "program.trace.gz")

@@ -63,7 +63,8 @@ class Recording:
         if self._wanted is None:
             return True
         if not traces:
-            _report.say("cistern.torch: --trace: nothing was recorded, and no file is written")
+            _report.say("cistern.torch: --trace: nothing was recorded, and no file is written: the "
+                        "script allocated no GPU memory through PyTorch")
         try:
             for number, (device, recorded) in enumerate(traces.items()):
                 to = self._wanted if number == 0 else beside(self._wanted, device)
