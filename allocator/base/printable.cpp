@@ -81,6 +81,17 @@ std::string clipped(std::string_view text, std::size_t columns) {
   }
 }
 
+std::string clippedInFront(std::string_view text, std::size_t columns) {
+  std::size_t taken = columnsOf(text);
+  if (taken <= columns) return std::string(text);
+  while (taken + 1 > columns && !text.empty()) {
+    const Character c = firstOf(text);
+    taken -= columnsOf(c);
+    text.remove_prefix(c.bytes == 0 ? 1 : c.bytes);
+  }
+  return "…" + std::string(text);
+}
+
 std::size_t columnsOf(std::string_view text) {
   std::size_t columns = 0;
   while (!text.empty()) {

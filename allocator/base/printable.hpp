@@ -18,6 +18,9 @@ std::string printableLines(std::string_view text);
 /// cut.
 std::string clipped(std::string_view text, std::size_t columns);
 
+/// The same, but its beginning is cut, and the first column is "…": for a path.
+std::string clippedInFront(std::string_view text, std::size_t columns);
+
 /// How many columns of a terminal `text` takes, which is printable.
 std::size_t columnsOf(std::string_view text);
 

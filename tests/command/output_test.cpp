@@ -182,6 +182,37 @@ TEST_CASE("memory that no row has is named on the error output") {
                            ": cuda:1 has 1 block of 512 B and no history, and is left out\n");
 }
 
+TEST_CASE("rows of one name are told apart by their files") {
+  const std::string content = "# {\"name\": \"train\"}\n" + kOneBlock;
+  const TempFile one("a.trace", content), two("b.trace", content), other("c.trace", kOneBlock);
+  const Args args = {"replay", one.path(), two.path(), other.path(), "--device", "sim"};
+  const auto with = [&](const Args& more) {
+    Args all = args;
+    all.insert(all.end(), more.begin(), more.end());
+    return runCommand(all);
+  };
+  const auto rows = with({"--json", "--generate", "serve:1"}).rows();
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0]["trace"] == "train");
+  CHECK(rows[0]["file"] == one.path());
+  CHECK(rows[1]["trace"] == "train");
+  CHECK(rows[1]["file"] == two.path());
+  CHECK(rows[2]["file"] == other.path());
+  CHECK(rows[3]["file"].is_null());
+  const auto lines = linesOf(with({"--csv"}).out);
+  CHECK(lines[1].rfind("train (" + one.path() + "),", 0) == 0);
+  CHECK(lines[2].rfind("train (" + two.path() + "),", 0) == 0);
+  CHECK(lines[3].rfind("c,", 0) == 0);
+  const std::string table = with({}).out;
+  CHECK_THAT(table, ContainsSubstring("a.trace): 1.00 KiB at its peak"));
+  CHECK_THAT(table, ContainsSubstring("b.trace): 1.00 KiB at its peak"));
+  CHECK_THAT(table, ContainsSubstring("  c: 1.00 KiB at its peak"));
+  const auto twice = runCommand({"replay", one.path(), one.path(), "--device", "sim", "--csv"});
+  CHECK_THAT(twice.out, !ContainsSubstring("train ("));
+  CHECK_THAT(with({"--csv", "--capacity", "1"}).err,
+             ContainsSubstring("train (" + two.path() + "), policy cistern"));
+}
+
 TEST_CASE("a program that asks for no bytes is served, and has no efficiency") {
   const TempFile trace("zero.trace", TraceText().allocate(0).free(0).text());
   const Outcome outcome = runCommand({"replay", trace.path(), "--device", "sim", "--json"});

@@ -41,6 +41,7 @@ TEST_CASE("a row of JSON has exactly the documented keys, and the right figures"
   std::vector<std::string> keys;
   for (const auto& item : row.items()) keys.push_back(item.key());
   std::vector<std::string> expected = {"trace",
+                                       "file",
                                        "policy",
                                        "device",
                                        "events",

@@ -109,7 +109,7 @@ def test_a_gpu_of_a_snapshot_is_chosen():
                                                   r"\(snapshot.p4 \[cuda:0\], snapshot.p4 \[cuda:1\]\)"):
         cistern.replay(snapshot)
     replay = cistern.replay(snapshot, gpu=1)
-    assert replay.trace == "snapshot.p4 [cuda:1]"
+    assert replay.trace == "snapshot.p4 [cuda:1]" and replay.file == str(snapshot)
     with pytest.raises(cistern.ReplayError, match="has no history of cuda:2; it has that of cuda:0, cuda:1"):
         cistern.replay(snapshot, gpu=2)
     with pytest.raises(TypeError, match="gpu must be an int"):

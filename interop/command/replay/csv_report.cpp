@@ -48,7 +48,7 @@ class CsvReport final : public Report {
 
   void row(const Measurement& m) override {
     if (!m.replayed) return rowWithoutFigures(m);
-    out_ << fmt::format("{},{},{},{},{},{},{},{},{},{:.1f}", quoted(printable(m.trace)), m.policy,
+    out_ << fmt::format("{},{},{},{},{},{},{},{},{},{:.1f}", quoted(printable(m.label())), m.policy,
                         m.device, m.events, m.ok(), m.peak_requested, m.peak_reserved,
                         orEmpty(m.efficiency()), orEmpty(m.fit), m.ns_per_event);
     for (std::size_t i = 0; i < kCountedCalls; ++i) out_ << ',' << m.calls[i];
@@ -61,7 +61,7 @@ class CsvReport final : public Report {
 
  private:
   void rowWithoutFigures(const Measurement& m) {
-    const std::string known = fmt::format("{},{},{},{},{},{}", quoted(printable(m.trace)), m.policy,
+    const std::string known = fmt::format("{},{},{},{},{},{}", quoted(printable(m.label())), m.policy,
                                           m.device, m.events, m.ok(), m.peak_requested);
     const auto commas = [](std::string_view text) {
       return std::count(text.begin(), text.end(), ',');

@@ -46,6 +46,7 @@ class JsonReport final : public Report {
   void row(const Measurement& m) override {
     Json line;
     line["trace"] = m.trace;
+    line["file"] = m.file.empty() ? Json(nullptr) : Json(m.file);
     line["policy"] = m.policy;
     line["device"] = m.device;
     line["events"] = m.events;

@@ -25,6 +25,8 @@ constexpr const char* kUsesMissing =
 Measurement ofTrace(const Script& script) {
   Measurement m;
   m.trace = script.name;
+  m.file = script.file;
+  m.shares_name = script.shares_name;
   m.events = script.steps.size();
   m.peak_requested = script.peak_requested;
   m.uses_not_said = script.streams > 1 && script.stream_uses == trace::StreamUses::kNotSaid;

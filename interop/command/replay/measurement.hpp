@@ -15,6 +15,8 @@ namespace cistern::command {
 
 struct Measurement {
   std::string trace;
+  std::string file;          ///< the path that it was read from; empty if it is made up
+  bool shares_name = false;  ///< another file's trace has the same name
   std::string policy;
   std::string device;        ///< its backend
   std::uint64_t events = 0;  ///< of one round
@@ -34,6 +36,8 @@ struct Measurement {
   std::vector<std::uint64_t> calls_by_round;  ///< the caller's and the background's together
   std::optional<Curve> reserved_over_time;    ///< with --plot, as far as the replay came
 
+  /// "run", or "run (b/run.trace)" if only the file tells the traces apart.
+  std::string label() const { return shares_name ? trace + " (" + file + ")" : trace; }
   bool ok() const { return failure.empty(); }
   /// None when the trace was not served: what a part of it reserves says nothing about the whole.
   std::optional<double> efficiency() const {

@@ -1,6 +1,9 @@
 #include "interop/command/replay/run_replay.hpp"
 
+#include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -55,12 +58,21 @@ std::string requireDevice(const ReplaySettings& s) {
 void readFile(std::vector<Script>& scripts, const std::string& path, const ReplaySettings& s,
               Console& console) {
   trace::Recordings read = trace::readTraces(path, s.read_limits, s.gpu);
-  for (trace::Trace& trace : read.traces) scripts.push_back(makeScript(std::exchange(trace, {})));
+  for (trace::Trace& trace : read.traces) {
+    scripts.push_back(makeScript(std::exchange(trace, {})));
+    scripts.back().file = path;
+  }
   for (const std::string& what : read.left_out)
     console.err << fmt::format("cistern: {}: {}\n", printable(path), what);
   if (s.plot.empty() || read.traces.size() == 1) return;
   throw UsageError(fmt::format("--plot draws one program, and {} records {}: choose one by --gpu N",
                                path, fmt::join(read.gpus, ", ")));
+}
+
+void tellApart(std::vector<Script>& scripts) {
+  std::map<std::string_view, std::set<std::string_view>> files;
+  for (const Script& script : scripts) files[script.name].insert(script.file);
+  for (Script& script : scripts) script.shares_name = files[script.name].size() > 1;
 }
 
 /// All files before anything is replayed, so that a bad one stops everything at once.
@@ -71,6 +83,7 @@ std::vector<Script> readAll(const ReplaySettings& s, Progress& progress, Console
     readFile(scripts, path, s, console);
     progress.clear();
   }
+  tellApart(scripts);
   return scripts;
 }
 
@@ -94,7 +107,7 @@ void show(const Measurement& row, const Listeners& to) {
   to.report.row(row);
   if (to.plot != nullptr) to.plot->row(row);
   if (row.ok() || to.report.explainsFailures()) return;
-  to.console.err << fmt::format("cistern: {}, policy {}: {}\n", printable(row.trace), row.policy,
+  to.console.err << fmt::format("cistern: {}, policy {}: {}\n", printable(row.label()), row.policy,
                                 printableLines(row.failure));
 }
 

@@ -34,6 +34,8 @@ static_assert(sizeof(Step) <= 24);
 
 struct Script {
   std::string name;
+  std::string file;          ///< the path that it was read from; empty if it is made up
+  bool shares_name = false;  ///< with a script from another file, so that the file has to tell them
   std::vector<Step> steps;
   std::uint32_t slots = 0;  ///< the most blocks that live, or are still used, at once
   std::uint32_t streams = 0;

@@ -24,6 +24,14 @@ constexpr const char* kUsesNotSaid =
 constexpr const char* kNoFigure = "–";
 constexpr std::size_t kNameWidth = 48;  // a longer one of a trace is cut
 
+// A path differs from another most often at its end.
+std::string titleOf(const Measurement& m) {
+  if (!m.shares_name) return clipped(printable(m.trace), kNameWidth);
+  const std::string name = clipped(printable(m.trace), kNameWidth / 2);
+  const std::size_t left = kNameWidth - columnsOf(name) - columnsOf(" ()");
+  return fmt::format("{} ({})", name, clippedInFront(printable(m.file), left));
+}
+
 class TableReport final : public Report {
  public:
   TableReport(std::ostream& out, const ReplaySettings& settings, std::string device, bool colours)
@@ -42,7 +50,7 @@ class TableReport final : public Report {
   // The trace's name and its peak stand once, above its rows.
   void row(const Measurement& m) override {
     if (m.policy == settings_.policies.front()) {
-      out_ << (rows_.empty() ? "" : "\n") << "  " << bold(clipped(printable(m.trace), kNameWidth))
+      out_ << (rows_.empty() ? "" : "\n") << "  " << bold(titleOf(m))
            << fmt::format(": {} at its peak, {} events\n", formatBytes(m.peak_requested),
                           grouped(m.events));
     }

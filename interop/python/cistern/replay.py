@@ -48,6 +48,8 @@ class Replay:
     modelled_background_ms: Optional[float]
     pages: Mapping[str, int]
     calls_by_round: List[int]
+    #: The file that was replayed.
+    file: Optional[str] = None
     #: Why it is not ok, with the report of an allocator that is out of memory; "" when it is.
     failure: str = ""
 
