@@ -1,5 +1,6 @@
 // `cistern generate`: writes made-up programs as traces, for other readers of traces.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/not_empty.hpp"
 #include "interop/programs/generate.hpp"
@@ -32,15 +34,22 @@ std::vector<programs::Recipe> recipesOf(const GenerateArguments& a) try {
   throw UsageError(error.what());
 }
 
+std::string fileOf(const programs::Recipe& recipe, const GenerateArguments& a) {
+  std::string name = recipe.name();
+  std::replace(name.begin(), name.end(), ':', '-');
+  return (std::filesystem::path(a.folder) / (name + ".trace.gz")).string();
+}
+
 ExitStatus generateAll(const GenerateArguments& a, Console& console) {
   if (a.programs.empty())
     throw UsageError("generate needs a kind of program and seeds, as train:1");
-  for (const programs::Recipe& recipe : recipesOf(a)) {
-    std::string name = recipe.name();
-    std::replace(name.begin(), name.end(), ':', '-');
-    const std::filesystem::path path = std::filesystem::path(a.folder) / (name + ".trace.gz");
+  const std::vector<programs::Recipe> recipes = recipesOf(a);
+  for (const programs::Recipe& recipe : recipes)
+    requireApart(std::array{NamedFile{"the program " + recipe.name(), fileOf(recipe, a)}});
+  for (const programs::Recipe& recipe : recipes) {
+    const std::string path = fileOf(recipe, a);
     trace::writeTrace(programs::generate(recipe), path);
-    console.out << path.string() << '\n';
+    console.out << path << '\n';
   }
   return kDone;
 }

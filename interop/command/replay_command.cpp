@@ -1,10 +1,13 @@
 // The command line of `cistern replay`. Read next: replay/arguments.hpp, replay/run_replay.hpp.
+#include <array>
 #include <memory>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "allocator/device/backends.hpp"
+#include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/not_empty.hpp"
 #include "interop/command/replay/arguments.hpp"
@@ -77,8 +80,9 @@ void addPolicies(CLI::App& parser, Arguments& a) {
 
 void addDevice(CLI::App& parser, Arguments& a) {
   parser
-      .add_option("--device", a.device,
-                  fmt::format("auto, {}; auto is the first GPU, else sim", backendNames()))
+      .add_option(
+          "--device", a.device,
+          fmt::format("auto, {}; auto is the first GPU, else sim", backendNames()))
       ->check(kNotEmpty)
       ->type_name("NAME");
   auto* capacity =
@@ -104,7 +108,13 @@ void addOutput(CLI::App& parser, Arguments& a) {
 ExitStatus replayWhatIsGiven(const Arguments& a, Console& console) {
   if (a.traces.empty() && a.generate.empty())
     throw UsageError("replay needs a trace, or --generate and a kind of program");
-  return runReplay(settingsFrom(a), console);
+  const ReplaySettings settings = settingsFrom(a);
+  std::vector<NamedFile> traces;
+  for (const std::string& trace : a.traces) {
+    if (trace != "-") traces.push_back({"the trace", trace});
+  }
+  requireApart(std::array{NamedFile{"--plot", a.plot}}, traces);
+  return runReplay(settings, console);
 }
 
 }  // namespace

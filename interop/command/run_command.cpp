@@ -1,5 +1,6 @@
 // `cistern run`: runs an unchanged program with its device memory from Cistern. Read next:
 // launch/child.hpp, ../preload/README.md.
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 
 #include "allocator/base/printable.hpp"
 #include "cistern/options.hpp"
+#include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/launch/child.hpp"
 #include "interop/command/launch/launch_summary.hpp"
@@ -92,13 +94,8 @@ void requireSense(const LaunchSettings& settings) {
   } catch (const OptionError& error) {
     throw UsageError(fmt::format("{}{}", settings.conf.empty() ? "" : "--conf, ", error.what()));
   }
-  const auto place = [](const std::string& file) {
-    std::error_code none;
-    return std::filesystem::weakly_canonical(file, none);
-  };
-  if (!settings.trace.empty() && !settings.json.empty() &&
-      place(settings.trace) == place(settings.json))
-    throw UsageError(fmt::format("--trace and --json would both write {}", settings.json));
+  requireApart(
+      std::array{NamedFile{"--trace", settings.trace}, NamedFile{"--json", settings.json}});
   if (!settings.trace.empty()) requireWritable("--trace", settings.trace);
   if (!settings.json.empty()) requireWritable("--json", settings.json);
 }
