@@ -1,8 +1,12 @@
 """Figures are those that the command prints."""
 
+import gzip
+import inspect
+import io
 import json
 import pathlib
 import pickle
+import re
 import subprocess
 
 import cistern
@@ -159,3 +163,80 @@ def test_a_command_that_dies_is_an_error(trace, tmp_path, monkeypatch):
     monkeypatch.setattr(_places, "command", lambda: program)
     with pytest.raises(cistern.ReplayError, match="ended with -9"):
         cistern.replay(trace)
+
+
+def test_the_arguments_are_the_options_of_the_command():
+    printed = subprocess.run([_places.command(), "replay", "--help"], capture_output=True, text=True, check=True).stdout
+    options = {name.replace("-", "_") for name in re.findall(r"^  (?:-h,)?--([a-z-]+)", printed, re.M)}
+    options -= {"help", "json", "csv"}  # the results are objects
+    several = set(inspect.signature(cistern.replay_all).parameters)
+    assert several == options - {"policy"} | {"traces", "policies"}
+    assert set(inspect.signature(cistern.replay).parameters) == several - {"traces", "policies"} | {"trace", "policy"}
+
+
+def test_a_program_that_is_made_up():
+    made_up = cistern.replay(generate="serve:3")
+    assert not different(made_up, by_hand("--device=sim", "--generate", "serve:3")) and made_up.trace == "serve:3"
+    with pytest.raises(cistern.InvalidArgumentError, match="is 2 programs"):
+        cistern.replay(generate="serve:1-2")
+    with pytest.raises(cistern.InvalidArgumentError, match="either a trace or generate="):
+        cistern.replay()
+    with pytest.raises(cistern.InvalidArgumentError, match="either a trace or generate="):
+        cistern.replay("it.trace", generate="serve:1")
+
+
+def test_several_options_the_last_of_which_wins(trace):
+    several = cistern.replay(trace, conf=["recycle:eager,page_size:2MiB", {"recycle": "off"}], page_size=20 << 20)
+    row = by_hand("--device=sim", "--conf=recycle:eager,page_size:2MiB", "--conf=recycle:off", "--page-size=20MiB",
+                  str(trace))
+    assert not different(several, row) and several.pages["recycled"] == 0
+    assert not different(cistern.replay(trace, no_recycle=True), by_hand("--device=sim", "--no-recycle", str(trace)))
+
+
+def test_a_file_that_is_open(trace):
+    with open(trace, "rb") as file:
+        replay = cistern.replay(file)
+    assert replay.events == cistern.replay(trace).events
+    assert cistern.replay(io.BytesIO(b"a 1000 0 1\nf 0 2\n")).events == 2
+    with pytest.raises(TypeError, match="must be a binary file, and its read.. gave str"):
+        cistern.replay(io.StringIO("a 1000 0 1\n"))
+    with pytest.raises(cistern.InvalidArgumentError, match="two files that are open"):
+        cistern.replay_all([io.BytesIO(b""), io.BytesIO(b"")])
+
+
+def test_what_may_be_unpacked_and_the_picture(tmp_path, trace):
+    packed = tmp_path / "long.trace.gz"
+    packed.write_bytes(gzip.compress(b"a 1000 0 1\nf 0 2\n" * 10000))
+    with pytest.raises(cistern.ReplayError, match="long.trace.gz"):
+        cistern.replay(packed, max_unpacked="1KiB")
+    picture = tmp_path / "it.svg"
+    assert cistern.replay(trace, plot=picture).ok and "<svg" in picture.read_text()
+    with pytest.raises(cistern.ReplayError, match="has to end in .svg"):
+        cistern.replay(trace, plot=tmp_path / "it.png")
+
+
+def test_several_programs_under_several_policies(tmp_path):
+    traces = []
+    for name, size in (("small", 1000), ("large", 3 << 20)):
+        traces.append(tmp_path / f"{name}.trace")
+        traces[-1].write_text(f"a {size} 0 1\nf 0 2\n")
+    rows = cistern.replay_all(traces, ["cistern", "direct"], generate=["serve:1"], capacity="2MiB")
+    assert [(row.trace, row.policy) for row in rows] == [
+        (name, policy) for name in ("small", "large", "serve:1") for policy in ("cistern", "direct")]
+    assert [row.ok for row in rows] == [True, True, False, False, False, False]
+    for row in rows:
+        assert row.failure.startswith("" if row.ok else f"cistern: {row.trace}, policy {row.policy}: ")
+        assert bool(row.failure) != row.ok and "\ncistern: " not in row.failure
+    assert [row.policy for row in cistern.replay_all(traces[:1])] == ["cistern"]
+    with pytest.raises(cistern.ReplayError, match="needs a trace"):
+        cistern.replay_all()
+    for arguments in ({"traces": str(traces[0])}, {"traces": traces[0]}, {"policies": "direct"}, {"generate": "serve:1"}):
+        with pytest.raises(TypeError, match=f"{next(iter(arguments))} must be several"):
+            cistern.replay_all(**{"traces": traces, **arguments})
+
+
+def test_a_picture_that_cannot_be_written_is_an_error(tmp_path):
+    file = tmp_path / "short.trace"
+    file.write_text("a 1000 0 1\nf 0 2\n")
+    with pytest.raises(cistern.ReplayError, match="cannot be written"):
+        cistern.replay(file, plot="/nowhere/it.svg")

@@ -63,10 +63,13 @@ class JsonReport final : public Report {
     line["modelled_background_ms"] = orNull(m.modelled_background_ms);
     line["pages"] = pagesOf(m.pages);
     line["calls_by_round"] = m.calls_by_round;
+    line["failure"] = m.failure;
     if (!m.replayed) leaveOutFigures(line);
     const bool ascii_only = true;  // nothing of a name acts on a terminal, and nothing is lost
     out_ << line.dump(-1, ' ', ascii_only, Json::error_handler_t::replace) << std::endl;
   }
+
+  bool explainsFailures() const override { return true; }
 
  private:
   std::ostream& out_;

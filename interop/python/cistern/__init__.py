@@ -22,7 +22,7 @@ from .errors import (CisternError, DeviceError, FileError, HostOutOfMemoryError,
                      OutOfMemoryError, Status)
 from .pinned import Pinned, PinnedBuffer, PinnedStatistics
 from .pool import Pool, PoolId
-from .replay import Replay, ReplayError, replay
+from .replay import Replay, ReplayError, replay, replay_all
 from .statistics import Stat, StatGroup, Statistics
 from .stream import Stream
 
@@ -35,5 +35,5 @@ __all__ = [
     "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "MemoryInfo", "NoDeviceError",
     "NotSupportedError", "OutOfMemoryError", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
     "PoolId", "Replay", "ReplayError", "Stat", "StatGroup", "Statistics", "Status", "Stream",
-    "StreamLike", "default", "replay",
+    "StreamLike", "default", "replay", "replay_all",
 ]

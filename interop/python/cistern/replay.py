@@ -7,11 +7,19 @@ import os
 import subprocess
 import warnings
 from dataclasses import dataclass, fields
-from typing import Any, Dict, List, Mapping, Optional, SupportsIndex, Union
+from typing import (Any, BinaryIO, Dict, Iterable, List, Mapping, Optional, Sequence, SupportsIndex, Tuple, TypeVar,
+                    Union, cast)
 
 from . import _arguments, _places
 from ._arguments import Conf, PathLike
 from .errors import CisternError, InvalidArgumentError, NotSupportedError
+
+
+#: A recorded program: the path of its file, or a file that is open for reading bytes.
+Trace = Union[PathLike, BinaryIO]
+#: A number of bytes: 1 << 30, or "1GiB".
+Size = Union[SupportsIndex, str]
+_T = TypeVar("_T")
 
 
 class ReplayError(CisternError, RuntimeError):
@@ -33,28 +41,29 @@ class Replay:
     ok: bool
     #: The most bytes that the program asked for at once.
     peak_requested_bytes: int
-    #: The most bytes taken from the device at once, up to the failure if there was one.
-    peak_reserved_bytes: int
+    #: The most bytes taken from the device at once, up to the failure if there was one. This and the
+    #: figures below are None if the trace lacks what the policy depends on (docs/traces.md).
+    peak_reserved_bytes: Optional[int]
     #: peak_requested_bytes / peak_reserved_bytes; None when not ok.
     efficiency: Optional[float]
     #: The peak requested divided by the smallest capacity that serves it. None unless `fit` was
     #: asked for, and for policies that cannot be held to a capacity ("async", "driver-pool").
     fit: Optional[float]
-    ns_per_event: float
-    device_calls: Mapping[str, int]
+    ns_per_event: Optional[float]
+    device_calls: Optional[Mapping[str, int]]
     modelled_device_ms: Optional[float]
-    host_bytes_peak: int
-    background_calls: Mapping[str, int]
+    host_bytes_peak: Optional[int]
+    background_calls: Optional[Mapping[str, int]]
     modelled_background_ms: Optional[float]
-    pages: Mapping[str, int]
-    calls_by_round: List[int]
+    pages: Optional[Mapping[str, int]]
+    calls_by_round: Optional[List[int]]
     #: The file that was replayed.
     file: Optional[str] = None
     #: Why it is not ok, with the report of an allocator that is out of memory; "" when it is.
     failure: str = ""
 
 
-def _size(value: Union[SupportsIndex, str], what: str) -> str:
+def _size(value: Size, what: str) -> str:
     if isinstance(value, str):
         return _text(value, what)
     return str(_arguments.whole(value, what))
@@ -75,60 +84,127 @@ def _file(trace: PathLike) -> str:
     return os.path.join(".", name) if name.startswith("-") else name
 
 
-def _row(line: str, failure: str) -> Replay:
-    values: Dict[str, Any] = json.loads(line)
-    if values["peak_reserved_bytes"] is None:
-        raise ReplayError(failure)
-    known = {field.name for field in fields(Replay)} & values.keys()
-    return Replay(**{name: values[name] for name in known}, failure="" if values["ok"] else failure)
+def replay(trace: Optional[Trace] = None, policy: str = "cistern", *,
+           generate: Optional[str] = None, conf: Union[Conf, Sequence[Conf], None] = None,
+           page_size: Optional[Size] = None, no_recycle: bool = False,
+           capacity: Optional[Size] = None, fit: bool = False, device: str = "sim",
+           gpu_lag_us: SupportsIndex = 0, repeat: SupportsIndex = 1, threads: SupportsIndex = 1,
+           check: bool = False, max_unpacked: Optional[Size] = None,
+           plot: Optional[PathLike] = None) -> Replay:
+    """Replays one program under a policy, and returns the results.
 
-
-def replay(trace: PathLike, policy: str = "cistern", *, conf: Optional[Conf] = None,
-           capacity: Union[SupportsIndex, str, None] = None, fit: bool = False,
-           device: str = "sim", gpu_lag_us: SupportsIndex = 0, repeat: SupportsIndex = 1,
-           threads: SupportsIndex = 1, check: bool = False,
-           gpu: Optional[SupportsIndex] = None) -> Replay:
-    """Replays a recorded program (docs/traces.md has the formats) under a policy, and returns the
-    results.
-
-    `policy`: "cistern", "torch-rules", "torch-expandable", "driver-pool", "direct" or "async";
-    `conf`: options of policy "cistern", after those of $CISTERN_CONF; `capacity`: what may be reserved, in
-    bytes or as "16GiB"; `fit`: search for the smallest capacity that serves the trace; `device`: "sim",
-    "cuda", "hip" or "auto"; `gpu_lag_us`: how far the simulated GPU is behind the host; `repeat`: rounds
-    with one allocator; `threads`: deal the events over so many; `check`: look for races (slow);
-    `gpu`: the number of one GPU of a PyTorch memory snapshot.
+    `trace`: the path of a recorded program (docs/traces.md has the formats), or a binary file, which
+    is read to its end. `generate`: in its place, a program that is made up, as "train:1".
+    `policy`: "cistern", "torch-rules", "torch-expandable", "driver-pool", "direct" or "async". The
+    other arguments are those of replay_all().
 
     A program that is not served is a result (`ok`, `failure`), not an error. Raises ReplayError, also
-    for a file that records nothing, and for a snapshot of several GPUs without `gpu`. Raises
-    NotSupportedError if the command is missing. Warns of memory in a snapshot that has no history.
+    for a file that records nothing, for a snapshot of several GPUs without `gpu`, and for a trace that
+    lacks what the policy depends on. Raises NotSupportedError if the command is missing, and
+    InvalidArgumentError unless it is one program under one policy. May be called from any thread.
     """
+    if (trace is None) == (generate is None):
+        raise InvalidArgumentError("replay needs either a trace or generate=, and not both")
     if "," in _text(policy, "policy"):
         raise InvalidArgumentError(f"policy is {policy!r}: must be one policy")
-    arguments = [_command(), "replay", "--json", f"--policy={policy}",
-                 f"--device={_text(device, 'device')}",
+    rows = replay_all([] if trace is None else [trace], [policy], generate=[] if generate is None else [generate],
+                      conf=conf, page_size=page_size, no_recycle=no_recycle, capacity=capacity, fit=fit,
+                      device=device, gpu_lag_us=gpu_lag_us, repeat=repeat, threads=threads, check=check,
+                      max_unpacked=max_unpacked, plot=plot, gpu=gpu)
+    if len(rows) != 1 and generate is not None:
+        raise InvalidArgumentError(f"generate is {generate!r}, which is {len(rows)} programs: replay_all takes several")
+    if len(rows) != 1:
+        names = ", ".join(row.trace for row in rows)
+        raise ReplayError(f"{rows[0].file}: records several GPUs: choose one by gpu=N ({names})")
+    if rows[0].peak_reserved_bytes is None:
+        raise ReplayError(f"{rows[0].trace}, policy {rows[0].policy}: {rows[0].failure}")
+    return rows[0]
+
+
+def replay_all(traces: Iterable[Trace] = (), policies: Iterable[str] = ("cistern",), *,
+               generate: Iterable[str] = (), conf: Union[Conf, Sequence[Conf], None] = None,
+               page_size: Optional[Size] = None, no_recycle: bool = False,
+               capacity: Optional[Size] = None, fit: bool = False, device: str = "sim",
+               gpu_lag_us: SupportsIndex = 0, repeat: SupportsIndex = 1, threads: SupportsIndex = 1,
+               check: bool = False, max_unpacked: Optional[Size] = None,
+               plot: Optional[PathLike] = None, gpu: Optional[SupportsIndex] = None) -> List[Replay]:
+    """Replays each program under each policy, and returns the results: those of the first program
+    under all policies, then those of the next.
+
+    `traces`, `policies`: as for replay(); one of the traces may be a binary file. `generate`:
+    programs that are made up, after the traces: "train:1", "all:0-3".
+
+    `conf`: options of policy "cistern", after those of $CISTERN_CONF; of several the last one wins.
+    `page_size`: as page_size:SIZE at the end of conf; `no_recycle`: as recycle:off there.
+    `capacity`: what may be reserved, in bytes or as "16GiB"; `fit`: search for the smallest capacity
+    that serves the trace; `device`: "sim", "cuda", "hip" or "auto"; `gpu_lag_us`: how far the
+    simulated GPU is behind the host; `repeat`: rounds with one allocator; `threads`: deal the events
+    over so many; `check`: look for races (slow); `max_unpacked`: the most bytes that a gzip may
+    unpack to; `plot`: draw one program's memory over time to this file, an SVG; `gpu`: of PyTorch memory
+    snapshots, the GPU of this number alone, where all that they record are programs else.
+
+    Raises ReplayError if a file cannot be read; nothing is replayed then. Warns of what a file lacks.
+    """
+    arguments = [_command(), "replay", "--json", f"--device={_text(device, 'device')}",
                  f"--gpu-lag-us={_arguments.whole(gpu_lag_us, 'gpu_lag_us')}",
                  f"--repeat={_arguments.whole(repeat, 'repeat')}",
                  f"--threads={_arguments.whole(threads, 'threads')}"]
-    options = _arguments.conf(conf)
-    if options:
-        arguments.append("--conf=" + options.decode())
-    if capacity is not None:
-        arguments.append("--capacity=" + _size(capacity, "capacity"))
+    arguments += [f"--policy={_text(policy, 'policy')}" for policy in _several(policies, "policies")]
+    arguments += [f"--generate={_text(program, 'generate')}" for program in _several(generate, "generate")]
+    arguments += [f"--conf={options}" for options in _confs(conf)]
+    arguments += [f"{option}={_size(value, name)}" for option, name, value in (
+        ("--page-size", "page_size", page_size), ("--capacity", "capacity", capacity),
+        ("--max-unpacked", "max_unpacked", max_unpacked)) if value is not None]
+    arguments += [flag for flag, wanted in (("--fit", fit), ("--check", check), ("--no-recycle", no_recycle)) if wanted]
     if gpu is not None:
         arguments.append(f"--gpu={_arguments.whole(gpu, 'gpu')}")
-    arguments += [flag for flag, wanted in (("--fit", fit), ("--check", check)) if wanted]
-    ran = subprocess.run([*arguments, _file(trace)], stdin=subprocess.DEVNULL, capture_output=True,
-                         encoding="utf-8", errors="replace")
-    said = ran.stderr.strip()
-    rows = ran.stdout.splitlines()
-    if len(rows) > 1:
-        names = ", ".join(json.loads(row)["trace"] for row in rows)
-        raise ReplayError(f"{_file(trace)}: records several GPUs: choose one by gpu=N ({names})")
-    if len(rows) != 1 or ran.returncode not in (0, 1):
-        raise ReplayError(said or f"{arguments[0]} ended with {ran.returncode} and {len(rows)} rows")
-    if said and ran.returncode == 0:
-        warnings.warn(said, stacklevel=2)
-    return _row(rows[0], said)
+    if plot is not None:
+        arguments.append("--plot=" + os.fsdecode(_arguments.path(plot, "plot")))
+    files, content = _files(_several(traces, "traces"))
+    ran = subprocess.run([*arguments, *files], input=content, capture_output=True)
+    return _rows(ran.returncode, ran.stdout.decode("utf-8", "replace"), ran.stderr.decode("utf-8", "replace"))
+
+
+def _several(values: Iterable[_T], what: str) -> List[_T]:
+    if isinstance(values, (str, bytes, os.PathLike)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{what} must be several, as a list, not {type(values).__name__}")
+    return list(values)
+
+
+def _confs(conf: Union[Conf, Sequence[Conf], None]) -> List[str]:
+    several = [conf] if conf is None or isinstance(conf, (str, Mapping)) else conf
+    if not isinstance(several, (list, tuple)):
+        raise TypeError(f"conf must be a str, a mapping, or a list of them, not {type(conf).__name__}")
+    options = (_arguments.conf(one) for one in several)
+    return [text.decode() for text in options if text]
+
+
+def _files(traces: List[Trace]) -> Tuple[List[str], bytes]:
+    """The arguments of the command, and what it reads from its standard input."""
+    names: List[str] = []
+    content: Optional[bytes] = None
+    for trace in traces:
+        if not hasattr(trace, "read"):
+            names.append(_file(cast(PathLike, trace)))
+            continue
+        if content is not None:
+            raise InvalidArgumentError("traces has two files that are open already: one of them may be")
+        content = cast("BinaryIO", trace).read()
+        if not isinstance(content, bytes):
+            raise TypeError(f"trace must be a binary file, and its read() gave {type(content).__name__}")
+        names.append("-")
+    return names, content or b""
+
+
+def _rows(status: int, printed: str, said: str) -> List[Replay]:
+    """The results. What the command says beside them are warnings."""
+    rows = [cast(Dict[str, Any], json.loads(line)) for line in printed.splitlines()]
+    if status != (not all(row["ok"] for row in rows)) or not rows:
+        raise ReplayError(said.strip() or f"cistern replay ended with {status} and {len(rows)} rows")
+    if said.strip():
+        warnings.warn(said.strip(), stacklevel=3)
+    names = {field.name for field in fields(Replay)}
+    return [Replay(**{name: row[name] for name in names & row.keys()}) for row in rows]
 
 
 def _text(value: str, what: str) -> str:
