@@ -14,17 +14,19 @@ InvalidStateError, and its end does nothing.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 import weakref
-from typing import Any, Callable, Optional, Tuple, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
-from ._native import check
-from .errors import (CisternError, InvalidHandleError, InvalidPointerError,
-                     InvalidStateError)
+from . import _sites
+from ._native import SimConfig, check, lib, made
+from .errors import (CisternError, InvalidHandleError, InvalidPointerError, InvalidStateError,
+                     Status)
 
 _Self = TypeVar("_Self", bound="Scoped")
-_Key = Tuple[str, int, int]  # the name of what frees a block, its allocator, and its address
-_blocks: weakref.WeakValueDictionary[_Key, Owned] = weakref.WeakValueDictionary()
+_blocks: weakref.WeakValueDictionary[_sites.Key, Owned] = weakref.WeakValueDictionary()
 _forks = 0  # how many forks lie between the first process and this one
 
 
@@ -39,7 +41,7 @@ os.register_at_fork(after_in_child=_after_fork)
 class Owned:
     """Ends with `end(*arguments)`, a call of the C API. `parent` is what it must not outlive."""
 
-    def __init__(self, what: str, value: int, end: Callable[..., int], *arguments: int,
+    def __init__(self, what: str, value: int, end: Callable[..., int], *arguments: Any,
                  parent: Optional[Owned] = None) -> None:
         self._what = what
         self._value = value
@@ -93,11 +95,11 @@ class Owned:
         """Does nothing if it has ended already, or is from before a fork."""
         if self._lost:
             self._lost = False
-            raise InvalidPointerError(f"{self._what} at {self._value:#x} was freed by its address")
+            raise InvalidPointerError(f"{self._what} at {self._value:#x} was freed by its address{self._freed_by()}")
         if self.forked or self._finalizer.detach() is None:  # of several threads one detaches it
             return
         try:
-            check(self._end(*self._arguments))
+            self._check(self._end(*self._arguments))
         except InvalidHandleError:
             pass  # the object that it belongs to is gone
         except InvalidPointerError:
@@ -108,6 +110,11 @@ class Owned:
             raise
         self.gone = True
 
+    def _check(self, status: int) -> None:
+        check(status)
+
+    def _freed_by(self) -> str:
+        return ""
 
     def lose(self) -> None:
         """Its block was freed by its address: from now on that address belongs to others."""
@@ -119,10 +126,67 @@ class OwnedBlock(Owned):
     """A block that can be found by its address, and is freed with `free(allocator, address)`."""
 
     def __init__(self, what: str, free: Callable[..., int], allocator: Owned, address: int) -> None:
-        super().__init__(what, address, free, allocator.value, address, parent=allocator)
+        self._key: _sites.Key = (free.__name__, allocator.value, address)
+        super().__init__(what, address, _free, free, allocator.value, address, parent=allocator)
         if address != 0:
             handed_out(free, allocator.value, address)
-            _blocks[free.__name__, allocator.value, address] = self
+            _blocks[self._key] = self
+
+    def _check(self, status: int) -> None:
+        self.check_block(status)
+
+    def check_block(self, status: int) -> None:
+        """check() after a call about the block."""
+        check_block(status, *self._key)
+
+    def _freed_by(self) -> str:
+        site = _sites.freed(self._key)
+        return "" if site is None else f" by {_sites.text(site)}"
+
+
+def _free(free: Callable[..., int], allocator: int, address: int) -> int:
+    """Frees a block, and notes which line of Python does. Returns the status."""
+    if address == 0:
+        return free(allocator, address)
+    key = (free.__name__, allocator, address)
+    before = _sites.note(key)
+    status = free(allocator, address)
+    if status != 0:
+        _sites.unnote(key, before)
+    return status
+
+
+def check_block(status: int, free_name: str, allocator: int, address: int) -> None:
+    """check() after a call about a block. `free_name`: the name of the call that frees it. An
+    InvalidPointerError names the line of Python that freed the block."""
+    if status == 0:
+        return
+    try:
+        check(status)
+    except InvalidPointerError as error:
+        key = (free_name, allocator, address)
+        raise InvalidPointerError(_sites.told(str(error), key, _code_of_ctypes)) from None
+
+
+@functools.lru_cache(maxsize=None)
+def _code_of_ctypes() -> Optional[str]:
+    """What the library calls the code that frees for Python: that of ctypes, which it knows by an
+    address. A free that is wrong on purpose tells."""
+    try:
+        config = SimConfig(size=ctypes.sizeof(SimConfig))
+        allocator = made(lib.cistern_allocator_create_sim, ctypes.byref(config), b"")
+    except CisternError:
+        return None
+    try:
+        block = made(lib.cistern_allocate, allocator, 1, None)
+        lib.cistern_free(allocator, block)
+        check(lib.cistern_free(allocator, block))
+    except CisternError as error:
+        found = _sites.FREED_BY.search(str(error))
+        return None if found is None else found["code"]
+    finally:
+        lib.cistern_allocator_destroy(allocator)
+    return None
 
 
 def handed_out(free: Callable[..., int], allocator: int, address: int) -> int:
@@ -138,7 +202,7 @@ def free_address(free: Callable[..., int], allocator: int, address: int) -> None
     once the address is free, another block may have it."""
     block = _blocks.pop((free.__name__, allocator, address), None)
     try:
-        check(free(allocator, address))
+        check_block(_free(free, allocator, address), free.__name__, allocator, address)
     except CisternError:
         if block is not None:
             _blocks.setdefault((free.__name__, allocator, address), block)
@@ -148,8 +212,12 @@ def free_address(free: Callable[..., int], allocator: int, address: int) -> None
 
 
 def _collected(end: Callable[..., int], arguments: Any, born: int, parent: Optional[Owned]) -> None:
-    if born == _forks and (parent is None or not parent.gone):
-        end(*arguments)
+    if born != _forks or (parent is not None and parent.gone):
+        return
+    status = end(*arguments)
+    if status == Status.INVALID_POINTER and end is _free:  # nobody else would hear of it
+        free, allocator, address = arguments
+        check_block(status, free.__name__, allocator, address)
 
 
 class Scoped:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Dict, Optional, SupportsIndex, Tuple
+from typing import Any, Callable, Dict, Optional, SupportsIndex, Tuple
 
 from . import _arguments
 from ._arguments import Conf, StreamLike
 from ._native import SimConfig, check, lib, made
 from ._observed import Observed
-from ._owned import Owned, free_address, handed_out, state
+from ._owned import Owned, check_block, free_address, handed_out, state
 from .buffer import Buffer
 from .capture import Capture
 from .errors import CisternError, InvalidStateError
@@ -95,8 +95,7 @@ class Allocator(Observed):
     def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
         """Says that the block is also used on `stream`. After its free it is reusable only when the
         work that was queued there before the free is complete."""
-        check(lib.cistern_record_stream(self._owned.value, _arguments.whole(address, "address"),
-                                        _arguments.stream(stream)))
+        self._about(lib.cistern_record_stream, address, _arguments.stream(stream))
 
     def register_stream(self, stream: StreamLike) -> None:
         """Says that `stream` may use memory, although no block is allocated or recorded on it.
@@ -116,16 +115,19 @@ class Allocator(Observed):
     def block_size(self, address: SupportsIndex) -> int:
         """The usable bytes of an allocated block."""
         size = ctypes.c_size_t()
-        check(lib.cistern_block_size(self._owned.value, _arguments.whole(address, "address"),
-                                     ctypes.byref(size)))
+        self._about(lib.cistern_block_size, address, ctypes.byref(size))
         return size.value
 
     def base_allocation(self, address: SupportsIndex) -> Tuple[int, int]:
         """Address and bytes of the segment around an allocated block."""
         base, size = ctypes.c_void_p(), ctypes.c_size_t()
-        check(lib.cistern_base_allocation(self._owned.value, _arguments.whole(address, "address"),
-                                          ctypes.byref(base), ctypes.byref(size)))
+        self._about(lib.cistern_base_allocation, address, ctypes.byref(base), ctypes.byref(size))
         return base.value or 0, size.value
+
+    def _about(self, call: Callable[..., int], address: SupportsIndex, *arguments: Any) -> None:
+        """A call about a block."""
+        handle, number = self._owned.value, _arguments.whole(address, "address")
+        check_block(call(handle, number, *arguments), "cistern_free", handle, number)
 
     # ---- What belongs to it ----------------------------------------------------------------------
 

@@ -7,13 +7,15 @@ from typing import Callable
 
 from . import _arguments
 from ._arguments import StreamLike
-from ._native import check, lib
+from ._native import lib
 from ._owned import Owned, OwnedBlock, Scoped, state
 
 
 class OwnedBuffer(Scoped):
     """The common part of Buffer and PinnedBuffer: a block that is freed with
     `free(allocator, address)`."""
+
+    _owned: OwnedBlock
 
     def __init__(self, what: str, allocator: Owned, address: int, free: Callable[..., int],
                  record_stream: Callable[..., int]) -> None:
@@ -29,7 +31,8 @@ class OwnedBuffer(Scoped):
     def record_stream(self, stream: StreamLike) -> None:
         """Says that it is also used on `stream`. Once freed it is reusable only when the work
         queued there before the free is complete."""
-        check(self._record_stream(self._allocator.value, self.address, _arguments.stream(stream)))
+        self._owned.check_block(self._record_stream(self._allocator.value, self.address,
+                                                    _arguments.stream(stream)))
 
     def free(self) -> None:
         """Frees it. Does nothing if it is free already."""
@@ -49,7 +52,8 @@ class Buffer(OwnedBuffer):
         if self.address == 0:
             return 0
         size = ctypes.c_size_t()
-        check(lib.cistern_block_size(self._allocator.value, self.address, ctypes.byref(size)))
+        self._owned.check_block(lib.cistern_block_size(self._allocator.value, self.address,
+                                                       ctypes.byref(size)))
         return size.value
 
     def __repr__(self) -> str:

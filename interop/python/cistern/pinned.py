@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, fields
-from typing import Any, Dict, SupportsIndex
+from typing import Any, Callable, Dict, SupportsIndex
 
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import PinnedStatisticsStruct, check, lib, made
-from ._owned import Owned, free_address, handed_out, state
+from ._owned import Owned, check_block, free_address, handed_out, state
 from .buffer import OwnedBuffer
 from .statistics import Stat
 
@@ -88,16 +88,18 @@ class Pinned:
 
     def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
         """Says that work queued on `stream` uses the block."""
-        check(lib.cistern_pinned_record_stream(self._allocator.value,
-                                               _arguments.whole(address, "address"),
-                                               _arguments.stream(stream)))
+        self._about(lib.cistern_pinned_record_stream, address, _arguments.stream(stream))
 
     def block_size(self, address: SupportsIndex) -> int:
         """The usable bytes of an allocated block."""
         size = ctypes.c_size_t()
-        check(lib.cistern_pinned_block_size(self._allocator.value, _arguments.whole(address, "address"),
-                                            ctypes.byref(size)))
+        self._about(lib.cistern_pinned_block_size, address, ctypes.byref(size))
         return size.value
+
+    def _about(self, call: Callable[..., int], address: SupportsIndex, *arguments: Any) -> None:
+        """A call about a block."""
+        handle, number = self._allocator.value, _arguments.whole(address, "address")
+        check_block(call(handle, number, *arguments), "cistern_pinned_free", handle, number)
 
     def empty_cache(self) -> None:
         """Gives wholly free memory back to the system."""
