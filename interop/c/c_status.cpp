@@ -33,36 +33,7 @@ cistern_status_t statusOf(ErrorKind kind) {
   }
 }
 
-const char* nameOf(Kind kind) {
-  switch (kind) {
-    case Kind::kAllocator:
-      return "an allocator";
-    case Kind::kPool:
-      return "a pool";
-    case Kind::kCapture:
-      return "a capture";
-  }
-  return "nothing";
-}
-
 }  // namespace
-
-void refuseHandle(Word handle, Kind wanted) {
-  if (handle == 0)
-    throw Failure(CISTERN_INVALID_HANDLE, fmt::format("the handle of {} is null", nameOf(wanted)));
-  const Kind kind = kindOf(handle);
-  const bool other = kind != wanted && kind >= Kind::kAllocator && kind <= Kind::kCapture;
-  throw Failure(CISTERN_INVALID_HANDLE,
-                other ? fmt::format("{:#x} is not the handle of {}, but of {}", handle,
-                                    nameOf(wanted), nameOf(kind))
-                      : fmt::format("{:#x} is not the handle of {}, or not any more", handle,
-                                    nameOf(wanted)));
-}
-
-void refuseForked(Kind kind) {
-  throw Failure(CISTERN_INVALID_STATE,
-                fmt::format("{} from before a fork cannot be used in the child", nameOf(kind)));
-}
 
 cistern_status_t fail(cistern_status_t status, const std::string& text) noexcept {
   try {

@@ -36,6 +36,9 @@ constexpr Kind kindOf(Word handle) {
   return Kind((handle >> kPlaceBits) & ((Word{1} << kKindBits) - 1));
 }
 
+/// Of a number that a call took for a handle.
+enum class HandleFate : std::uint8_t { kNeverGiven, kEnded, kValid };
+
 /// T has: kKind; kFrequent, whether Callers may be used for it. If so, it also has awaitHits(),
 /// which returns when no hit uses the object, and nothing hits any more.
 template <class T>
@@ -90,6 +93,16 @@ class HandleTable {
     std::unique_ptr<T> object(std::exchange(slot->object, nullptr));
     giveBack(*slot, handle);
     return object;
+  }
+  /// For a message: whether the number is a handle of this table's now, or was one. Takes the lock.
+  static HandleFate fateOf(Word handle) noexcept {
+    const Slot* const slot = slotOf(handle);
+    if (slot == nullptr || kindOf(handle) != T::kKind) return HandleFate::kNeverGiven;
+    const Word generation = handle >> (kPlaceBits + kKindBits);
+    const MutexLock lock(mutex_);
+    if (slot->word.load(std::memory_order_relaxed) == handle) return HandleFate::kValid;
+    const bool given = generation >= 1 && generation <= slot->generation;
+    return given ? HandleFate::kEnded : HandleFate::kNeverGiven;
   }
   /// For a child of fork, and an object from before the fork. Ends the handle and waits for nobody,
   /// because no thread that was in a call exists here. The object and the slot stay unchanged.

@@ -2,6 +2,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "cistern/allocator.hpp"
@@ -150,7 +151,7 @@ TEST_CASE("a handle of another type is refused, and named", "[c]") {
   REQUIRE(cistern_stream_begin_capture(a, stream) == CISTERN_OK);
   REQUIRE(cistern_capture_begin(a, stream, nullptr, &capture) == CISTERN_OK);
   checkRefused(as<cistern_allocator_t>(pool));
-  CHECK(lastErrorHas("is not the handle of an allocator, but of a pool"));
+  CHECK(lastErrorHas("is the handle of a pool; an allocator is needed"));
   checkRefused(as<cistern_allocator_t>(capture));
   checkRefused(as<cistern_pool_t>(a));
   checkRefused(as<cistern_pool_t>(capture));
@@ -160,6 +161,47 @@ TEST_CASE("a handle of another type is refused, and named", "[c]") {
   CHECK(cistern_capture_begin(a, stream, as<cistern_pool_t>(a), &second) == CISTERN_INVALID_HANDLE);
   CHECK(cistern_capture_release(capture) == CISTERN_OK);
   CHECK(cistern_stream_end_capture(a, stream) == CISTERN_OK);
+  CHECK(cistern_pool_destroy(pool) == CISTERN_OK);
+  CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
+}
+
+TEST_CASE("a number that is no handle is said to be ended, of another type, or never given out",
+          "[c]") {
+  const auto said = [](cistern_allocator_t of) {
+    CHECK(cistern_empty_cache(of) == CISTERN_INVALID_HANDLE);
+    return std::string(cistern_last_error());
+  };
+  const cistern_allocator_t a = makeSim(), destroyed = makeSim();
+  const cistern_pool_t pool = makePool(a), former = makePool(a);
+  void* stream = nullptr;
+  cistern_capture_t capture = nullptr;
+  REQUIRE(cistern_stream_create(a, &stream) == CISTERN_OK);
+  REQUIRE(cistern_stream_begin_capture(a, stream) == CISTERN_OK);
+  REQUIRE(cistern_capture_begin(a, stream, nullptr, &capture) == CISTERN_OK);
+  CHECK(said(as<cistern_allocator_t>(capture))
+            .ends_with(" is the handle of a capture; an allocator is needed"));
+  REQUIRE(cistern_capture_release(capture) == CISTERN_OK);
+  REQUIRE(cistern_stream_end_capture(a, stream) == CISTERN_OK);
+  REQUIRE(cistern_pool_destroy(former) == CISTERN_OK);
+  REQUIRE(cistern_allocator_destroy(destroyed) == CISTERN_OK);
+  CHECK(said(destroyed).ends_with(
+      " is the handle of an allocator that was destroyed; an allocator is needed"));
+  CHECK(said(as<cistern_allocator_t>(former))
+            .ends_with(" of a pool that was destroyed; an allocator is needed"));
+  CHECK(said(as<cistern_allocator_t>(capture))
+            .ends_with(" of a capture that was released; an allocator is needed"));
+  CHECK(said(as<cistern_allocator_t>(pool)).ends_with(" of a pool; an allocator is needed"));
+  const auto number = reinterpret_cast<std::uintptr_t>(a);
+  constexpr std::uintptr_t kNextGeneration = std::uintptr_t{1} << 24;
+  int here = 0;
+  for (const std::uintptr_t never : {std::uintptr_t{7}, number + kNextGeneration,
+                                     ~std::uintptr_t{0}, reinterpret_cast<std::uintptr_t>(&here)}) {
+    CHECK(said(handleOf<cistern_allocator_t>(never))
+              .ends_with(" was never given out as a handle; an allocator is needed"));
+  }
+  CHECK(said(nullptr) == "the handle of an allocator is null");
+  CHECK(cistern_pool_destroy(former) == CISTERN_INVALID_HANDLE);
+  CHECK(lastErrorHas("is the handle of a pool that was destroyed; a pool is needed"));
   CHECK(cistern_pool_destroy(pool) == CISTERN_OK);
   CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
 }
