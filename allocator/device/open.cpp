@@ -1,8 +1,11 @@
 #include "allocator/device/open.hpp"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "allocator/base/current_device.hpp"
+#include "allocator/base/text.hpp"
 #include "allocator/device/sim/sim_backend.hpp"
 #include "cistern/error.hpp"
 
@@ -22,6 +25,14 @@ bool passedOver(const Backend& backend, const Result<int>& count) {
   return !backend.compiled_in || (!count && count.error().kind == ErrorKind::kNoDevice);
 }
 
+std::string unknownName(std::string_view name) {
+  std::vector<std::string_view> known{"auto"};
+  for (const Backend* const backend : backends()) known.push_back(backend->name);
+  const std::string near(nearestOf(name, known));
+  return fmt::format("unknown backend '{}': must be auto, {}{}", name, backendNames(),
+                     near.empty() ? "" : "; did you mean " + near + "?");
+}
+
 std::unique_ptr<Device> openFirstPresent(int ordinal) {
   for (const Backend* const backend : backends()) {
     if (backend->simulated) continue;
@@ -39,16 +50,24 @@ void requireOrdinal(const Backend& backend, int ordinal, int devices) {
                                     backend.name, devices - 1));
 }
 
+std::string backendOfEnvironment() {
+  const char* const name = std::getenv("CISTERN_BACKEND");
+  if (name == nullptr || *name == '\0') return "auto";
+  if (std::string_view(name) == "auto" || findBackend(name) != nullptr) return name;
+  throw InvalidArgument("CISTERN_BACKEND: " + unknownName(name));
+}
+
 std::unique_ptr<Device> openDevice(std::string_view name, int ordinal) {
   if (ordinal < 0) {
     throw InvalidArgument(fmt::format("device ordinal {}: must be 0 or more", ordinal));
   }
+  std::string named;
+  if (name == "auto") name = named = backendOfEnvironment();
   if (name == "auto") return openFirstPresent(ordinal);
   if (const Backend* const backend = findBackend(name)) {
     return openOf(*backend, backend->deviceCount(), ordinal);
   }
-  throw InvalidArgument(
-      fmt::format("unknown backend '{}': must be auto, {}", name, backendNames()));
+  throw InvalidArgument(unknownName(name));
 }
 
 int devicesBeside(const Device& device) {

@@ -5,6 +5,10 @@
 
 namespace cistern {
 
+/// The backend that CISTERN_BACKEND names in the environment; "auto" if that is not set, or empty.
+/// Throws InvalidArgument, which names the variable and what is allowed, for any other name.
+std::string backendOfEnvironment();
+
 /// Throws InvalidArgument, naming what is allowed, unless ordinal < devices. Pre: ordinal >= 0.
 void requireOrdinal(const Backend& backend, int ordinal, int devices);
 

@@ -93,8 +93,8 @@ typedef struct cistern_capture_handle* cistern_capture_t;
  */
 
 /** A new allocator on device `ordinal` of a backend: "cuda", "hip", "sim" or "auto" (null too).
- *  "auto" is the first of these that the machine has; cistern_backend() tells which. `conf`:
- *  options as in CISTERN_CONF (docs/options.md); null: those of that environment variable.
+ *  "auto" is what CISTERN_BACKEND names, else the first that is here: see cistern_backend().
+ * `conf`: options as in CISTERN_CONF (docs/options.md); null: those of that environment variable.
  *  CISTERN_INVALID_ARGUMENT for another backend or ordinal, CISTERN_INVALID_OPTION,
  *  CISTERN_NO_DEVICE, CISTERN_NOT_SUPPORTED for a backend that the build lacks,
  *  CISTERN_DEVICE_ERROR. */

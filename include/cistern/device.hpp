@@ -257,13 +257,13 @@ class CISTERN_API Device {
   std::array<std::atomic<std::uint64_t>, kCallCount> background_counts_{};
 };
 
-/// Opens device `ordinal` of a backend: "cuda", "hip", "sim" or "auto". "auto" is the first that
-/// this machine has of CUDA, HIP and the simulated device (with its default configuration).
+/// Opens device `ordinal` of a backend: "cuda", "hip", "sim" or "auto". "auto" is what
+/// CISTERN_BACKEND names, else the first that is here of CUDA, HIP and a default simulated device.
 ///
 /// "auto" passes over a vendor without driver or device, never over one whose driver is broken. For
-/// another backend or an ordinal that the backend lacks, throws InvalidArgument naming the value
-/// and what is allowed. Throws DeviceFailure without a driver or device, when the build lacks the
-/// backend, or when the vendor's runtime fails.
+/// another backend (in CISTERN_BACKEND too) or an ordinal that the backend lacks, throws
+/// InvalidArgument naming the value and what is allowed. Throws DeviceFailure without a driver or
+/// device, when the build lacks the backend, or when the vendor's runtime fails.
 CISTERN_API std::unique_ptr<Device> openDevice(std::string_view backend = "auto", int ordinal = 0);
 
 /// While it lives, this thread's device calls do not break a capture that is active elsewhere. Put

@@ -1,10 +1,8 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <new>
-#include <string>
 
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/device_slots.hpp"
@@ -20,17 +18,9 @@ namespace {
 /// want of another, a message says so once. A program that was to run on a GPU would get addresses
 /// of nothing.
 std::unique_ptr<Device> openShared(int ordinal) {
-  const char* const wanted = std::getenv("CISTERN_BACKEND");
-  if (wanted != nullptr && *wanted != '\0') {
-    try {
-      return openDevice(wanted, ordinal);
-    } catch (const InvalidArgument& error) {
-      throw InvalidArgument(std::string("CISTERN_BACKEND: ") + error.what());
-    }
-  }
   std::unique_ptr<Device> device = openDevice("auto", ordinal);
   static std::atomic<bool> said{false};
-  if (isSimulated(device->backend()) && !said.exchange(true)) {
+  if (isSimulated(device->backend()) && backendOfEnvironment() == "auto" && !said.exchange(true)) {
     std::fputs(
         "cistern: no GPU is found here; the device is simulated, and its addresses are not memory. "
         "(CISTERN_BACKEND=cuda makes this an error, CISTERN_BACKEND=sim says that it is meant.)\n",

@@ -140,6 +140,26 @@ TEST_CASE("the environment says which backend it is", "[cpp]") {
     } catch (const InvalidArgument& error) {
       if (std::string_view(error.what()).find("CISTERN_BACKEND: ") != 0) _exit(3);
     }
+    setenv("CISTERN_BACKEND", "auto", 1);
+    cistern::free(allocator(5).allocate(512, Stream{}));
+  });
+  CHECK(status == 0);
+}
+
+TEST_CASE("the backend of the environment is what auto opens, and no other name", "[cpp]") {
+  const int status = statusOfChild([] {
+    setenv("CISTERN_BACKEND", "sim", 1);
+    if (openDevice("auto", 5)->backend() != "sim") _exit(1);
+    setenv("CISTERN_BACKEND", "Sim", 1);
+    if (openDevice("sim", 5)->backend() != "sim") _exit(2);
+    try {
+      (void)openDevice();
+      _exit(3);
+    } catch (const InvalidArgument& error) {
+      const std::string_view said = error.what();
+      if (said.find("CISTERN_BACKEND: unknown backend 'Sim': must be auto, ") != 0) _exit(4);
+      if (!said.ends_with("; did you mean sim?")) _exit(5);
+    }
   });
   CHECK(status == 0);
 }

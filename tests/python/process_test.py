@@ -169,8 +169,10 @@ def copied(tmp_path):
 def test_without_a_library_the_import_names_what_was_looked_for(run, tmp_path):
     site, nowhere = copied(tmp_path), tmp_path / "nowhere"
     said = run("import cistern", expect=1, PYTHONPATH=str(site), CISTERN_ROOT=str(nowhere))
-    assert re.search(r"^ImportError: cistern: libcistern.so.0 is not found; looked for:", said, re.M)
+    assert f"ImportError: cistern: CISTERN_ROOT is '{nowhere}', and libcistern.so.0 is not there; looked for:" in said
     assert f"\n  {nowhere}/build/release/libcistern.so.0\n" in said
+    said = run("import cistern", expect=1, PYTHONPATH=str(site), CISTERN_ROOT="")
+    assert re.search(r"^ImportError: cistern: libcistern.so.0 is not found; looked for:", said, re.M)
     assert f"\n  {site}/cistern/_lib/libcistern.so.0\n" in said
     assert "pip install" in said
 
@@ -216,6 +218,20 @@ def test_the_module_says_what_it_is():
                              check=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)}).stdout
     assert f"Cistern {cistern.__version__}\nlibrary: " in printed
     assert re.search(r"^cuda( device 0)?: .", printed, re.M)
+
+
+def test_the_module_and_auto_obey_the_backend_of_the_environment_or_refuse_it(run):
+    def said(backend):
+        return subprocess.run([sys.executable, "-B", "-m", "cistern"], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE), "CISTERN_BACKEND": backend})
+    sim = said("sim")
+    assert sim.returncode == 0 and "\nsim device 0: " in sim.stdout and "cuda" not in sim.stdout
+    wrong = said("simm")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("cistern: CISTERN_BACKEND: unknown backend 'simm': must be auto, ")
+    assert run("import cistern; print(cistern.Allocator().backend)", CISTERN_BACKEND="sim") == "sim\n"
+    assert "InvalidArgumentError: CISTERN_BACKEND: " in run("import cistern; cistern.Allocator()", expect=1,
+                                                           CISTERN_BACKEND="SIM")
 
 
 def unshared(*options):

@@ -16,6 +16,14 @@ def test_an_unknown_mode_is_named():
     assert cistern.torch.enabled() is None
 
 
+@pytest.mark.parametrize("name, value, allowed", [("CISTERN_TORCH", "fast", "none of auto, native, plugin"),
+                                                  ("CISTERN_BACKEND", "hip", "must be one of auto, cuda, sim")])
+def test_a_wrong_variable_of_the_environment_is_named(monkeypatch, name, value, allowed):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"{name}.*'{value}'.*{allowed}"):
+        cistern.torch.enable()
+
+
 def test_without_pytorch_it_is_an_import_error():
     source = "import sys; sys.modules['torch'] = None\nimport cistern.torch; cistern.torch.enable()"
     ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)

@@ -32,7 +32,7 @@ Json pagesOf(const PageCounts& pages) {
 
 /// Nulls all but what is known without a replay.
 void leaveOutFigures(Json& line) {
-  static const std::set<std::string> known{"trace",  "policy", "device",
+  static const std::set<std::string> known{"trace", "file", "policy", "device", "failure",
                                            "events", "ok",     "peak_requested_bytes"};
   for (auto& [key, value] : line.items()) {
     if (known.count(key) == 0) value = nullptr;

@@ -1,9 +1,9 @@
 """The places of Cistern's files: the library, the command, and the sources that `cistern.torch`
 compiles.
 
-Each is looked for in three places, in this order:
+Each is looked for in $CISTERN_ROOT, a source checkout with a build in build/release. If that is not
+set, each is looked for in two places, in this order:
 
-- $CISTERN_ROOT, a source checkout with a build in build/release;
 - the installed package;
 - the checkout that this file lies in.
 """
@@ -23,9 +23,9 @@ _BUILT_COMMAND = "build/release/interop/command/cistern"
 
 
 def _candidates(in_checkout: str, in_package: str) -> List[Path]:
+    if _ROOT is not None:  # another build would not be the one that is asked for
+        return [Path(_ROOT) / in_checkout]
     places = [_PACKAGE / in_package]
-    if _ROOT is not None:
-        places.insert(0, Path(_ROOT) / in_checkout)
     if (_PACKAGE.parent / "pyproject.toml").is_file():  # interop/python of a checkout
         places.append(_PACKAGE.parents[2] / in_checkout)
     return places
@@ -40,6 +40,9 @@ def _required(what: str, in_checkout: str, in_package: str) -> Path:
     found = _first(candidates)
     if found is None:
         looked = "".join(f"\n  {place}" for place in candidates)
+        if _ROOT is not None:
+            raise ImportError(f"cistern: CISTERN_ROOT is {_ROOT!r}, and {what} is not there; looked for:{looked}\n"
+                              "It must be a checkout with a build (./dev build), or not be set.")
         raise ImportError(
             f"cistern: {what} is not found; looked for:{looked}\n"
             "Install the package (pip install ./interop/python), or build a checkout "

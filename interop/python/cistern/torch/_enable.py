@@ -11,6 +11,7 @@ from . import _native, _plugin
 Mode = Literal["auto", "native", "plugin"]
 
 _MODES = ("auto", "native", "plugin")
+_BACKENDS = ("auto", "cuda", "sim")
 _enabled: Optional[str] = None
 
 
@@ -30,13 +31,15 @@ def enable(mode: Optional[Mode] = None) -> str:
 
     Returns the mode that is now in force; a second call changes nothing. RuntimeError if PyTorch
     has no CUDA or has initialised it already, or if the requested mode is not available.
-    ImportError without PyTorch; ValueError for another mode. After an error nothing is changed. Not
+    ImportError without PyTorch; ValueError for another mode, or for another $CISTERN_BACKEND than
+    cuda, sim or auto. After an error nothing is changed. Not
     thread-safe.
     """
     global _enabled
-    wanted = mode if mode is not None else os.environ.get("CISTERN_TORCH", "auto")
+    wanted = mode if mode is not None else os.environ.get("CISTERN_TORCH") or "auto"
     if wanted not in _MODES:
-        raise ValueError(f"cistern.torch: mode {wanted!r} is none of {', '.join(_MODES)}")
+        named = "mode" if mode is not None else "CISTERN_TORCH, the mode,"
+        raise ValueError(f"cistern.torch: {named} {wanted!r} is none of {', '.join(_MODES)}")
     if _enabled is not None:
         return _enabled
     _check_torch()
@@ -45,9 +48,12 @@ def enable(mode: Optional[Mode] = None) -> str:
 
 
 def _check_torch() -> None:
+    backend = os.environ.get("CISTERN_BACKEND") or "auto"
+    if backend not in _BACKENDS:
+        raise ValueError(f"cistern.torch: CISTERN_BACKEND is {backend!r}: must be one of {', '.join(_BACKENDS)}")
     import torch
 
-    if torch.version.cuda is None and os.environ.get("CISTERN_BACKEND") != "sim":
+    if torch.version.cuda is None and backend != "sim":
         raise RuntimeError(
             f"cistern.torch: this PyTorch ({torch.__version__}) is built without CUDA"
         )
