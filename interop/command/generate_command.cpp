@@ -11,6 +11,7 @@
 
 #include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
+#include "interop/command/environment.hpp"
 #include "interop/command/not_empty.hpp"
 #include "interop/programs/generate.hpp"
 #include "interop/trace/write.hpp"
@@ -43,6 +44,7 @@ std::string fileOf(const programs::Recipe& recipe, const GenerateArguments& a) {
 ExitStatus generateAll(const GenerateArguments& a, Console& console) {
   if (a.programs.empty())
     throw UsageError("generate needs a kind of program and seeds, as train:1");
+  requireKnownBackend();
   const std::vector<programs::Recipe> recipes = recipesOf(a);
   for (const programs::Recipe& recipe : recipes)
     requireApart(std::array{NamedFile{"the program " + recipe.name(), fileOf(recipe, a)}});

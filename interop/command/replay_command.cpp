@@ -9,6 +9,7 @@
 #include "allocator/device/backends.hpp"
 #include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
+#include "interop/command/environment.hpp"
 #include "interop/command/not_empty.hpp"
 #include "interop/command/replay/arguments.hpp"
 #include "interop/command/replay/policy.hpp"
@@ -82,7 +83,8 @@ void addDevice(CLI::App& parser, Arguments& a) {
   parser
       .add_option(
           "--device", a.device,
-          fmt::format("auto, {}; auto is the first GPU, else sim", backendNames()))
+          fmt::format("auto, {}; auto is what CISTERN_BACKEND names,\nelse the first GPU, else sim",
+                      backendNames()))
       ->check(kNotEmpty)
       ->type_name("NAME");
   auto* capacity =
@@ -108,6 +110,7 @@ void addOutput(CLI::App& parser, Arguments& a) {
 ExitStatus replayWhatIsGiven(const Arguments& a, Console& console) {
   if (a.traces.empty() && a.generate.empty())
     throw UsageError("replay needs a trace, or --generate and a kind of program");
+  requireKnownBackend();
   const ReplaySettings settings = settingsFrom(a);
   std::vector<NamedFile> traces;
   for (const std::string& trace : a.traces) {

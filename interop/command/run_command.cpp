@@ -12,9 +12,11 @@
 #include <fmt/format.h>
 
 #include "allocator/base/printable.hpp"
+#include "allocator/device/open.hpp"
 #include "cistern/options.hpp"
 #include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
+#include "interop/command/environment.hpp"
 #include "interop/command/launch/child.hpp"
 #include "interop/command/launch/launch_summary.hpp"
 #include "interop/command/launch/records.hpp"
@@ -85,10 +87,19 @@ std::vector<Account> recordsThatAreLeft(const std::filesystem::path& folder, int
   return readRecords(folder, first);
 }
 
+// The program's devices are its vendor's, and its memory can come from no other.
+void requireVendorsBackend() {
+  requireKnownBackend();
+  if (const std::string named = backendOfEnvironment(); isSimulated(named))
+    throw UsageError(
+        fmt::format("CISTERN_BACKEND is {}, and a program runs on a GPU: unset it", named));
+}
+
 // Here, rather than in the program or when it has ended.
 void requireSense(const LaunchSettings& settings) {
   if (settings.command.empty() || settings.command[0].empty())
     throw UsageError("a program is to be run: cistern run -- COMMAND (see --help)");
+  requireVendorsBackend();
   try {
     (void)(settings.conf.empty() ? Options::fromEnvironment() : Options::parse(settings.conf));
   } catch (const OptionError& error) {

@@ -1,6 +1,8 @@
 // `cistern doctor`, and what it tries.
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include "cistern/sim.hpp"
 #include "interop/command/doctor/self_test.hpp"
@@ -64,6 +66,49 @@ TEST_CASE("doctor says what is wrong with the options of the environment") {
   REQUIRE(unsetenv("CISTERN_CONF") == 0);
   CHECK_THAT(runCommand({"doctor", "--device", "sim"}).out,
              ContainsSubstring("CISTERN_CONF: not set\n"));
+}
+
+TEST_CASE("doctor --json has the same findings under the keys of docs/run.md") {
+  REQUIRE(setenv("CISTERN_CNF", "recycle:off", 1) == 0);
+  const Outcome outcome = runCommand({"doctor", "--device", "sim", "--json"});
+  REQUIRE(unsetenv("CISTERN_CNF") == 0);
+  CHECK(outcome.status == 0);
+  const nlohmann::json all = nlohmann::json::parse(outcome.out);
+  CHECK(all["ok"] == true);
+  CHECK(all["backends"].size() == 1);
+  CHECK(all["backends"][0]["missing"] == nullptr);
+  const nlohmann::json device = all["backends"][0]["devices"][0];
+  CHECK(device["page_bytes"] == 2 << 20);
+  CHECK(device["free_bytes"] <= device["total_bytes"]);
+  CHECK(device["tests"].size() == 4);
+  for (const nlohmann::json& test : device["tests"]) CHECK(test["problem"] == nullptr);
+  const auto& environment = all["environment"];
+  CHECK(std::count_if(environment.begin(), environment.end(), [](const nlohmann::json& setting) {
+          return setting["name"] == "CISTERN_CNF" && setting["problem"] == nullptr &&
+                 setting["warning"] ==
+                     "nothing reads a variable named CISTERN_CNF; did you mean CISTERN_CONF?";
+        }) == 1);
+  // The page lists every key that is there.
+  std::ifstream file(std::string(CISTERN_SOURCE_DIR) + "/docs/run.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  for (const nlohmann::json& part :
+       {all, all["run"], all["backends"][0], device, device["tests"][0], environment[0]}) {
+    for (const auto& [key, value] : part.items())
+      CHECK_THAT(page, ContainsSubstring("`" + key + "`"));
+  }
+}
+
+TEST_CASE("doctor examines what CISTERN_BACKEND names, and says which names there are") {
+  REQUIRE(setenv("CISTERN_BACKEND", "sim", 1) == 0);
+  const Outcome sim = runCommand({"doctor"});
+  CHECK(sim.status == 0);
+  CHECK_THAT(sim.out, ContainsSubstring("CISTERN_BACKEND: sim\n") && ContainsSubstring("sim 0: "));
+  REQUIRE(setenv("CISTERN_BACKEND", "simm", 1) == 0);
+  const Outcome wrong = runCommand({"doctor", "--device", "sim"});
+  CHECK(wrong.status == 1);
+  CHECK_THAT(wrong.out, ContainsSubstring("CISTERN_BACKEND: unknown backend 'simm': must be auto, "
+                                          "cuda, hip or sim; did you mean sim?\n"));
+  REQUIRE(unsetenv("CISTERN_BACKEND") == 0);
 }
 
 TEST_CASE("doctor refuses a backend that there is not") {

@@ -85,10 +85,14 @@ std::filesystem::path preloaded(const std::filesystem::path& library,
 }  // namespace
 
 std::filesystem::path preloadLibrary() {
-  if (const char* const named = std::getenv("CISTERN_PRELOAD")) {
+  if (const char* const named = std::getenv("CISTERN_PRELOAD"); named != nullptr && *named != 0) {
     std::error_code none;
-    if (std::filesystem::exists(named, none)) return std::filesystem::absolute(named);
-    throw Error(fmt::format("{} is not there, which CISTERN_PRELOAD names", named));
+    if (!std::filesystem::exists(named, none))
+      throw Error(fmt::format("CISTERN_PRELOAD is '{}', which is not there", named));
+    if (std::filesystem::is_directory(named, none))
+      throw Error(fmt::format("CISTERN_PRELOAD is '{}', which is a folder: must be the file {}",
+                              named, kLibrary));
+    return std::filesystem::absolute(named);
   }
   const std::filesystem::path own = ownFolder();
   const std::array<std::filesystem::path, 4> places = {
