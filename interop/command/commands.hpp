@@ -23,10 +23,12 @@ struct Command {
   std::vector<std::string>* program = nullptr;
 };
 
-Command addReplay(CLI::App& program);    // replay_command.cpp
-Command addGenerate(CLI::App& program);  // generate_command.cpp
-Command addOptions(CLI::App& program);   // options_command.cpp
-Command addRun(CLI::App& program);       // run_command.cpp
-Command addDoctor(CLI::App& program);    // doctor_command.cpp
+Command addReplay(CLI::App& program);      // replay_command.cpp
+Command addGenerate(CLI::App& program);    // generate_command.cpp
+Command addOptions(CLI::App& program);     // options_command.cpp
+Command addRun(CLI::App& program);         // run_command.cpp
+Command addDoctor(CLI::App& program);      // doctor_command.cpp
+Command addHelp(CLI::App& program);        // help_command.cpp
+Command addVersion(CLI::App& program);     // help_command.cpp
 
 }  // namespace cistern::command

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "allocator/base/printable.hpp"
+#include "interop/command/command_names.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/did_you_mean.hpp"
 #include "interop/trace/trace.hpp"
@@ -23,12 +24,12 @@ namespace {
 
 using AddCommand = Command (*)(CLI::App& program);
 
-constexpr std::array<AddCommand, 5> kCommands = {addReplay, addRun, addDoctor, addGenerate,
-                                                 addOptions};
+constexpr std::array<AddCommand, 7> kCommands = {
+    addReplay, addRun, addDoctor, addGenerate, addOptions, addHelp, addVersion};
 
 constexpr const char* kDescription =
     "Cistern, a caching GPU memory allocator: replays what programs allocate, and says how much\n"
-    "memory it takes. Every command says more with --help.";
+    "memory it takes. `cistern help COMMAND` says more of a command.";
 
 ExitStatus complain(const Console& console, std::string_view message, ExitStatus status) {
   console.err << "cistern: " << printable(message) << '\n';
@@ -36,10 +37,6 @@ ExitStatus complain(const Console& console, std::string_view message, ExitStatus
 }
 
 // ---- The command line ---------------------------------------------------------------------------
-
-std::vector<const CLI::App*> commandsOf(const CLI::App& program) {
-  return program.get_subcommands([](const CLI::App*) { return true; });
-}
 
 std::string hint(std::string_view given, const std::vector<std::string>& names) {
   const std::vector<std::string_view> views(names.begin(), names.end());
@@ -96,18 +93,13 @@ ExitStatus explain(const CLI::App& program, const CLI::ParseError& error, const 
 
 /// CLI11 would only say that a command is missing.
 void requireKnownCommand(const CLI::App& program, const std::vector<std::string>& args) {
-  if (!args.empty() && args[0].rfind('-', 0) == 0) return;
-  std::vector<std::string> names;
-  for (const CLI::App* command : commandsOf(program)) names.push_back(command->get_name());
   if (args.empty()) {
     throw CLI::ParseError(
-        fmt::format("no command is given: it is one of {}", fmt::join(names, ", ")),
+        fmt::format("no command is given: it is one of {}", fmt::join(commandNames(program), ", ")),
         CLI::ExitCodes::RequiredError);
   }
-  if (std::find(names.begin(), names.end(), args[0]) != names.end()) return;
-  throw CLI::ParseError(fmt::format("unknown command '{}': must be one of {}{}", args[0],
-                                    fmt::join(names, ", "), hint(args[0], names)),
-                        CLI::ExitCodes::InvalidError);
+  if (args[0].rfind('-', 0) == 0 || findCommand(program, args[0]) != nullptr) return;
+  throw CLI::ParseError(unknownCommand(program, args[0]), CLI::ExitCodes::InvalidError);
 }
 
 /// CLI11 would take the argument behind "--capacity=" for its value.
@@ -173,7 +165,8 @@ ExitStatus runCommand(const Command& command, Console& console) {
 
 ExitStatus runLine(const std::vector<std::string>& args, Console& console) {
   CLI::App program(kDescription, "cistern");
-  program.set_version_flag("--version", "cistern " CISTERN_VERSION, "Print the version and exit");
+  program.set_version_flag("-V,--version", "cistern " CISTERN_VERSION,
+                           "Print the version and exit");
   program.set_help_flag("-h,--help", "Print this help and exit");
   program.require_subcommand(1);
   std::vector<Command> commands;

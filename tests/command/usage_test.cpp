@@ -23,10 +23,15 @@ void requireRefused(const std::vector<std::string>& args, const std::string& mes
 
 TEST_CASE("no command, and an unknown one, are refused") {
   requireRefused(
-      {}, "no command is given: it is one of replay, run, doctor, generate, options (see --help)");
-  requireRefused(
-      {"replays"},
-      "unknown command 'replays': must be one of replay, run, doctor, generate, options");
+      {},
+      "no command is given: it is one of replay, run, doctor, generate, options, help, version "
+      "(see --help)");
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"replays"}, {"help", "replays"}}) {
+    requireRefused(args,
+                   "unknown command 'replays': must be one of replay, run, doctor, generate, "
+                   "options, help, version; did you mean replay?");
+  }
   requireRefused({"replay"}, "replay needs a trace, or --generate");
   requireRefused({"replay", "--generate", "trains:7"}, "--generate: 'trains:7' names no program");
   requireRefused({"generate", "train"}, "'train' names no program");
@@ -114,7 +119,11 @@ TEST_CASE("a misspelt name is refused with the one that was meant, whatever its 
   requireRefused({"--json", "replay", trace.path()},
                  "--json comes after the command: cistern replay --json");
   requireRefused({"options", "--markdwon"}, "did you mean --markdown?");
-  requireRefused({"options", "more"}, "unexpected argument 'more'");
+  requireRefused({"options", "more"}, "unknown option 'more': must be one of ");
+  requireRefused({"options", "limt"}, "unknown option 'limt'; did you mean limit?");
+  requireRefused({"options", "limit", "more"}, "unexpected argument 'more'");
+  requireRefused({"options", "limit", "--markdown"}, "--markdown");
+  requireRefused({"help", "repaly"}, "did you mean replay?");
 }
 
 TEST_CASE("an error in --conf names it and the place there") {
@@ -234,15 +243,31 @@ TEST_CASE("a policy that the device cannot run ends with 1 and says what it need
 }
 
 TEST_CASE("help and version are no mistakes") {
-  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
-           {"--help"}, {"--version"}, {"replay", "--help"}, {"options", "--help"}}) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"--version"},
+                                             {"-V"},
+                                             {"help"},
+                                             {"version"},
+                                             {"replay", "--help"},
+                                             {"help", "replay"},
+                                             {"options", "--help"}}) {
     const Outcome outcome = runCommand(args);
     CHECK(outcome.status == 0);
     CHECK(outcome.err.empty());
     CHECK_FALSE(outcome.out.empty());
   }
   CHECK_THAT(runCommand({"--version"}).out, ContainsSubstring("cistern "));
+  for (const char* version : {"-V", "version"})
+    CHECK(runCommand({version}).out == runCommand({"--version"}).out);
   CHECK_THAT(runCommand({"replay", "--help"}).out, ContainsSubstring("--gpu-lag-us"));
+  for (const char* command :
+       {"replay", "run", "doctor", "generate", "options", "help", "version"}) {
+    CHECK(runCommand({"help", command}).out == runCommand({command, "--help"}).out);
+    CHECK_THAT(runCommand({"help"}).out, ContainsSubstring(std::string("\n  ") + command));
+  }
+  CHECK(runCommand({"help"}).out == runCommand({"--help"}).out);
+  CHECK_THAT(runCommand({"help"}).out, !ContainsSubstring("completion"));
 }
 
 }  // namespace cistern::test
