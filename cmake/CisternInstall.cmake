@@ -1,7 +1,7 @@
 # `cmake --install` and `cpack -G DEB`: the headers of include, both libraries, the libraries of
-# handles, the licence, the `cistern` command where it was built, and what lets others find all that:
-# a CMake package and two files for pkg-config. Nothing that is installed names a place of this
-# machine: the whole may be moved afterwards.
+# handles, the licence, the `cistern` command where it was built, its manual and completions, and what
+# lets others find all that: a CMake package and two files for pkg-config. Nothing that is installed
+# names a place of this machine: the whole may be moved afterwards.
 include_guard(GLOBAL)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -24,6 +24,10 @@ if(TARGET cistern_preload)
 endif()
 if(TARGET cistern)
   install(TARGETS cistern RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cistern)
+  get_property(cistern_manual TARGET cistern PROPERTY CISTERN_MANUAL)
+  if(cistern_manual)
+    install(DIRECTORY ${cistern_manual}/ DESTINATION ${CMAKE_INSTALL_DATAROOTDIR} COMPONENT cistern)
+  endif()
 endif()
 
 # All that `cmake --install` takes: no test and no benchmark.

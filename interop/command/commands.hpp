@@ -30,5 +30,7 @@ Command addRun(CLI::App& program);         // run_command.cpp
 Command addDoctor(CLI::App& program);      // doctor_command.cpp
 Command addHelp(CLI::App& program);        // help_command.cpp
 Command addVersion(CLI::App& program);     // help_command.cpp
+Command addMan(CLI::App& program);         // manual_commands.cpp
+Command addCompletion(CLI::App& program);  // manual_commands.cpp
 
 }  // namespace cistern::command

@@ -24,8 +24,9 @@ namespace {
 
 using AddCommand = Command (*)(CLI::App& program);
 
-constexpr std::array<AddCommand, 7> kCommands = {
-    addReplay, addRun, addDoctor, addGenerate, addOptions, addHelp, addVersion};
+constexpr std::array<AddCommand, 9> kCommands = {addReplay,   addRun,     addDoctor,
+                                                 addGenerate, addOptions, addHelp,
+                                                 addVersion,  addMan,     addCompletion};
 
 constexpr const char* kDescription =
     "Cistern, a caching GPU memory allocator: replays what programs allocate, and says how much\n"

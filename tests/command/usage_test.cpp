@@ -32,6 +32,7 @@ TEST_CASE("no command, and an unknown one, are refused") {
                    "unknown command 'replays': must be one of replay, run, doctor, generate, "
                    "options, help, version; did you mean replay?");
   }
+  requireRefused({"completion", "csh"}, "shell: ");
   requireRefused({"replay"}, "replay needs a trace, or --generate");
   requireRefused({"replay", "--generate", "trains:7"}, "--generate: 'trains:7' names no program");
   requireRefused({"generate", "train"}, "'train' names no program");
