@@ -1,5 +1,6 @@
 // `cistern run`: runs an unchanged program with its device memory from Cistern. Read next:
 // launch/child.hpp, ../preload/README.md.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -52,10 +53,12 @@ void writeTraces(const LaunchSettings& settings, const std::filesystem::path& fo
     first = first || account.first;
   }
   if (first) return;
+  const bool asked = std::any_of(accounts.begin(), accounts.end(), [](const Account& account) {
+    return account.first && account.requested_peak > 0;
+  });
   const std::string unwritten = fmt::format(
-      "--trace {}: nothing was recorded, and this file is not written: the program "
-      "allocated no device memory through Cistern",
-      settings.trace);
+      "--trace {}: nothing was recorded, and this file is not written: the {}", settings.trace,
+      asked ? "recording failed" : "program allocated no device memory through Cistern");
   if (!some) throw Error(unwritten);
   console.err << "cistern: " << printable(unwritten) << "; processes that it started did\n";
 }

@@ -33,6 +33,9 @@ TEST_CASE("what is no UTF-8 stands as the number of its bytes") {
 TEST_CASE("text is cut to columns, and says so") {
   CHECK(clipped("12345", 5) == "12345");
   CHECK(clipped("123456", 5) == "1234…");
+  CHECK(clippedInFront("12345", 5) == "12345");
+  CHECK(clippedInFront("123456", 5) == "…3456");
+  CHECK(clippedInFront("\xe7\xa3\x81\xe7\xa3\x81\xe7\xa3\x81", 5) == "…\xe7\xa3\x81\xe7\xa3\x81");
   CHECK(clipped("\xc3\xa4\xc3\xa4\xc3\xa4", 2) == "\xc3\xa4…");
   CHECK(clipped("\xe7\xa3\x81\xe7\xa3\x81\xe7\xa3\x81", 5) == "\xe7\xa3\x81\xe7\xa3\x81…");
   CHECK(columnsOf("\xe7\xa3\x81x") == 3);

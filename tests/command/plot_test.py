@@ -125,8 +125,8 @@ class Plot(unittest.TestCase):
         across = sorted({x for x, _ in picture.areas[0]})
         self.assertAlmostEqual(across[2] - across[1], across[3] - across[2], delta=1.5)
 
-    def test_a_trace_of_nothing_is_a_picture(self):
-        for lines in [["a 0 0 0", "f 0 0"], ["# nothing"], ["a 1 0 5"]]:
+    def test_a_program_that_asks_for_next_to_nothing_is_a_picture(self):
+        for lines in [["a 0 0 0", "f 0 0"], ["a 1 0 5"]]:
             result = self.replay(self.trace(lines))
             self.assertEqual(result.returncode, 0, result.stderr)
             Picture(self.svg.read_text())

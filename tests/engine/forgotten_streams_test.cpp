@@ -71,7 +71,7 @@ TEST_CASE("no verb asks a forgotten stream anything", "[engine]") {
     rig.allocator.emptyCache();
     rig.freeAll();
     rig.allocator.free(rig.written(3 * kMiB, rig.other));
-    cistern::trim(rig.allocator.engine(), rig.allocator.engine().default_pool, 0);
+    cistern::trim(rig.allocator.engine(), rig.allocator.engine().default_pool.heaps(), 0);
     rig.allocator.audit();
     CHECK(rig.allocator.memoryStats().num_misuses == 0);
     CHECK(rig.allocator.cacheInfo().free_bytes <= 84 * kMiB);

@@ -311,9 +311,11 @@ class Endings(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "program.trace")
             run = Run("/bin/sh", "-c", f"ulimit -f 200; exec {PROGRAMS}/runtime_static loop", options=["--trace", path])
-            self.assertEqual(run.status, 0, run.err)
+            self.assertEqual(run.status, 1, run.err)  # the command's: there is no trace
             self.assertEqual(run.calls("cudaMalloc"), 1000)
             self.assertIn("ends here, after 0 events: File too large", run.err)
+            self.assertIn(f"--trace {path}: nothing was recorded, and this file is not written: the recording failed",
+                          run.err)
 
     ECHO = "import sys; print(sys.argv[1:])"
 
