@@ -113,9 +113,8 @@ ExitStatus replayWhatIsGiven(const Arguments& a, Console& console) {
   requireKnownBackend();
   const ReplaySettings settings = settingsFrom(a);
   std::vector<NamedFile> traces;
-  for (const std::string& trace : a.traces) {
-    if (trace != "-") traces.push_back({"the trace", trace});
-  }
+  for (const std::string& trace : a.traces)
+    traces.push_back({"the trace", trace == "-" ? "/dev/stdin" : trace});
   requireApart(std::array{NamedFile{"--plot", a.plot}}, traces);
   return runReplay(settings, console);
 }

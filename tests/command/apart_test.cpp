@@ -1,10 +1,12 @@
 // Two names of one file are found out before anything is written.
 #include "interop/command/apart.hpp"
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "tests/command/command.hpp"
@@ -36,22 +38,25 @@ class Inside {
   const fs::path before_;
 };
 
-/// The standard output goes to a file while it lives.
-class OutputTo {
+/// A standard stream is a file while it lives.
+class Redirected {
  public:
-  explicit OutputTo(const std::string& path) : before_(dup(STDOUT_FILENO)) {
-    REQUIRE(std::freopen(path.c_str(), "a", stdout) != nullptr);
+  Redirected(int stream, const std::string& path) : stream_(stream), before_(dup(stream)) {
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND, 0600);
+    REQUIRE(file >= 0);
+    REQUIRE(dup2(file, stream) == stream);
+    (void)close(file);
   }
-  ~OutputTo() {
+  ~Redirected() {
     (void)std::fflush(stdout);
-    (void)dup2(before_, STDOUT_FILENO);
+    (void)dup2(before_, stream_);
     (void)close(before_);
   }
-  OutputTo(const OutputTo&) = delete;
-  OutputTo& operator=(const OutputTo&) = delete;
+  Redirected(const Redirected&) = delete;
+  Redirected& operator=(const Redirected&) = delete;
 
  private:
-  const int before_;
+  const int stream_, before_;
 };
 
 void requireRefusedAs(const std::vector<std::string>& args, const std::string& message) {
@@ -114,6 +119,9 @@ TEST_CASE("a picture is not written over the trace that it is of") {
     requireRefusedAs({"replay", "small.trace", "--device", "sim", "--plot", picture},
                      "--plot " + picture + " would overwrite the trace small.trace");
   }
+  const Redirected input(STDIN_FILENO, "small.trace");
+  requireRefusedAs({"replay", "-", "--device", "sim", "--plot", "hard.svg"},
+                   "--plot hard.svg would overwrite the trace /dev/stdin");
   CHECK(textIn("small.trace") == text);
 }
 
@@ -122,13 +130,13 @@ TEST_CASE("no output goes to the file that the standard output writes") {
   const Inside inside(fs::path(trace.path()).parent_path());
   const std::string said = "the standard output and ";
   {
-    const OutputTo picture("two.svg");
+    const Redirected picture(STDOUT_FILENO, "two.svg");
     requireRefusedAs({"replay", "small.trace", "--device", "sim", "--plot", "./two.svg"},
                      said + "--plot would both write ./two.svg");
     requireRefusedAs({"run", "--json", "two.svg", "true"}, said + "--json would both");
     requireRefusedAs({"run", "--trace", "two.svg", "true"}, said + "--trace would both");
   }
-  const OutputTo generated("serve-1.trace.gz");
+  const Redirected generated(STDOUT_FILENO, "serve-1.trace.gz");
   requireRefusedAs({"generate", "serve:1"}, said + "the program serve:1 would both write");
   CHECK(fs::file_size("serve-1.trace.gz") == 0);
 }

@@ -21,9 +21,9 @@ import weakref
 from typing import Any, Callable, Optional, TypeVar
 
 from . import _sites
-from ._native import SimConfig, check, lib, made
+from ._native import SimConfig, check, lib, made, text_of
 from .errors import (CisternError, InvalidHandleError, InvalidPointerError, InvalidStateError,
-                     Status)
+                     error_of)
 
 _Self = TypeVar("_Self", bound="Scoped")
 _blocks: weakref.WeakValueDictionary[_sites.Key, Owned] = weakref.WeakValueDictionary()
@@ -99,7 +99,7 @@ class Owned:
         if self.forked or self._finalizer.detach() is None:  # of several threads one detaches it
             return
         try:
-            self._check(self._end(*self._arguments))
+            check(self._end(*self._arguments))
         except InvalidHandleError:
             pass  # the object that it belongs to is gone
         except InvalidPointerError:
@@ -109,9 +109,6 @@ class Owned:
             self._arm()
             raise
         self.gone = True
-
-    def _check(self, status: int) -> None:
-        check(status)
 
     def _freed_by(self) -> str:
         return ""
@@ -132,9 +129,6 @@ class OwnedBlock(Owned):
             handed_out(free, allocator.value, address)
             _blocks[self._key] = self
 
-    def _check(self, status: int) -> None:
-        self.check_block(status)
-
     def check_block(self, status: int) -> None:
         """check() after a call about the block."""
         check_block(status, *self._key)
@@ -145,27 +139,35 @@ class OwnedBlock(Owned):
 
 
 def _free(free: Callable[..., int], allocator: int, address: int) -> int:
-    """Frees a block, and notes which line of Python does. Returns the status."""
-    if address == 0:
-        return free(allocator, address)
+    """Frees a block, and notes which line of Python does. Returns 0, or raises the error."""
     key = (free.__name__, allocator, address)
-    before = _sites.note(key)
+    before = _sites.note(key, 2)
     status = free(allocator, address)
     if status != 0:
-        _sites.unnote(key, before)
-    return status
+        raise _failed(status, key, before)
+    return 0
+
+
+def _failed(status: int, key: _sites.Key, before: Optional[_sites.Site]) -> CisternError:
+    """The error of a free that failed. The library's text is taken first: what this does may end other
+    objects, which call the library."""
+    error = error_of(status, text_of(lib.cistern_last_error()))
+    _sites.unnote(key, before)
+    return _told(error, key)
+
+
+def _told(error: CisternError, key: _sites.Key) -> CisternError:
+    if not isinstance(error, InvalidPointerError):
+        return error
+    return InvalidPointerError(_sites.told(str(error), key, _code_of_ctypes))
 
 
 def check_block(status: int, free_name: str, allocator: int, address: int) -> None:
     """check() after a call about a block. `free_name`: the name of the call that frees it. An
     InvalidPointerError names the line of Python that freed the block."""
-    if status == 0:
-        return
-    try:
-        check(status)
-    except InvalidPointerError as error:
-        key = (free_name, allocator, address)
-        raise InvalidPointerError(_sites.told(str(error), key, _code_of_ctypes)) from None
+    if status != 0:
+        error = error_of(status, text_of(lib.cistern_last_error()))
+        raise _told(error, (free_name, allocator, address))
 
 
 @functools.lru_cache(maxsize=None)
@@ -200,13 +202,15 @@ def handed_out(free: Callable[..., int], allocator: int, address: int) -> int:
 def free_address(free: Callable[..., int], allocator: int, address: int) -> None:
     """Frees a block, which may belong to an object. The object is taken out of the table first:
     once the address is free, another block may have it."""
-    block = _blocks.pop((free.__name__, allocator, address), None)
-    try:
-        check_block(_free(free, allocator, address), free.__name__, allocator, address)
-    except CisternError:
+    key = (free.__name__, allocator, address)
+    block = _blocks.pop(key, None)
+    before = _sites.note(key, 2)
+    status = free(allocator, address)
+    if status != 0:
+        error = _failed(status, key, before)
         if block is not None:
-            _blocks.setdefault((free.__name__, allocator, address), block)
-        raise
+            _blocks.setdefault(key, block)
+        raise error
     if block is not None:
         block.lose()
 
@@ -214,10 +218,12 @@ def free_address(free: Callable[..., int], allocator: int, address: int) -> None
 def _collected(end: Callable[..., int], arguments: Any, born: int, parent: Optional[Owned]) -> None:
     if born != _forks or (parent is not None and parent.gone):
         return
-    status = end(*arguments)
-    if status == Status.INVALID_POINTER and end is _free:  # nobody else would hear of it
-        free, allocator, address = arguments
-        check_block(status, free.__name__, allocator, address)
+    try:
+        end(*arguments)
+    except InvalidPointerError:  # nobody else would hear of it
+        raise
+    except CisternError:
+        pass
 
 
 class Scoped:

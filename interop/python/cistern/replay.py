@@ -185,7 +185,7 @@ def _files(traces: List[Trace]) -> Tuple[List[str], bytes]:
     content: Optional[bytes] = None
     for trace in traces:
         if not hasattr(trace, "read"):
-            names.append(_file(cast(PathLike, trace)))
+            names.append(_file(trace))
             continue
         if content is not None:
             raise InvalidArgumentError("traces has two files that are open already: one of them may be")
