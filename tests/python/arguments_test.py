@@ -146,6 +146,31 @@ def test_a_pool_that_is_none_or_another_allocators(allocator):
                 allocator.capture(stream, pool)
 
 
+def test_an_object_of_the_wrong_kind_is_named(allocator):
+    with allocator.pool() as pool, allocator.buffer(512) as buffer:
+        for call, name in [
+                (lambda: allocator.free(buffer), "address must be an int, not Buffer"),
+                (lambda: allocator.free(pool), "address must be an int, not Pool"),
+                (lambda: allocator.block_size(buffer), "address must be an int, not Buffer"),
+                (lambda: allocator.pinned.free(buffer), "address must be an int, not Buffer"),
+                (lambda: allocator.allocate(buffer), "size must be an int, not Buffer"),
+                (lambda: allocator.allocate(512, allocator), "stream must be .*, not Allocator"),
+                (lambda: allocator.allocate(512, pool), "stream must be .*, not Pool"),
+                (lambda: pool.stream_scope(buffer), "stream must be .*, not Buffer"),
+                (lambda: allocator.capture(None, allocator), "pool must be a cistern.Pool, not Allocator"),
+                (lambda: allocator.forget_stream(pool), "stream must be .*, not Pool"),
+                (lambda: cistern.Allocator(allocator), "backend must be a str, not Allocator")]:
+            with pytest.raises(TypeError, match=name):
+                call()
+
+
+def test_what_was_destroyed_is_said_to_be(allocator):
+    pool = allocator.pool()
+    pool.destroy()
+    with pytest.raises(cistern.InvalidHandleError, match="is the handle of a pool that was destroyed; a pool is needed"):
+        pool.allocate(512)
+
+
 def test_every_error_has_its_status_and_base():
     kinds = [kind for kind in vars(cistern).values()
              if isinstance(kind, type) and issubclass(kind, cistern.CisternError)]
