@@ -49,4 +49,4 @@ set_tests_properties(preload_names PROPERTIES LABELS preload)
 
 cistern_preload_pair(preload_pair fake_cuda order_program)
 cistern_preload_test(preload fake_cuda Programs Cancelled Pools Pressure Ipc Order Endings Children Traces)
-cistern_preload_test(preload_processes fake_cuda Numbers KilledRuns)
+cistern_preload_test(preload_processes fake_cuda Numbers KilledRuns Environment)

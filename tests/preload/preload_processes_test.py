@@ -1,4 +1,5 @@
-"""Processes of `cistern run`, on a fake driver: of the same number, and what one that was killed has left.
+"""Processes of `cistern run`, on a fake driver: of the same number, what one that was killed has left, and what their
+environment says.
 
 preload_processes_test.py COMMAND LIBRARY FOLDER_OF_THE_DRIVER FOLDER_OF_PROGRAMS [unittest arguments]"""
 
@@ -92,6 +93,28 @@ class KilledRuns(unittest.TestCase):
             os.symlink(folder, os.path.join(folder, "cistern-run-linked"))
             open(os.path.join(folder, "cistern-run-file"), "w").close()
             self.assertEqual(self.next(folder), 2)
+
+
+class Environment(unittest.TestCase):
+    """Variables of the environment, which `cistern run` or its library obeys or refuses."""
+
+    def test_the_backend_of_the_environment_is_obeyed_or_refused(self):
+        for backend in ("cuda", "auto", ""):
+            self.assertEqual(Run("runtime_static", "loop", extra={"CISTERN_BACKEND": backend}).calls("cudaMalloc"), 1000)
+        other = Run("runtime_static", "loop", extra={"CISTERN_BACKEND": "hip"})
+        self.assertEqual(other.err.count("CISTERN_BACKEND is hip, and this program is on cuda: must be auto or cuda"), 1)
+        self.assertEqual(other.calls("cudaMalloc"), 0)
+        for backend in ("sim", "simm"):
+            refused = Run("/bin/echo", "hello", extra={"CISTERN_BACKEND": backend})
+            self.assertEqual((refused.status, refused.out), (2, ""))
+            self.assertIn("CISTERN_BACKEND", refused.err)
+
+    def test_settings_that_no_run_has_made_serve_nothing_and_are_said(self):
+        for name in ("CISTERN_RUN_PROCESS", "CISTERN_RUN_NAMESPACE"):
+            ended = subprocess.run(["/bin/true"], env={"LD_PRELOAD": BENCH.library, name: "it"}, capture_output=True,
+                                   text=True)
+            self.assertEqual((ended.returncode, ended.stderr), (0, f"cistern: {name} is no number, as `cistern run` "
+                                                                   "sets it: nothing is served\n"))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include <pthread.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ long long process = 0;        // the one to serve; 0: any
 std::uint64_t number_of = 0;  // the PID namespace that it has this number in
 char folder[4096] = "";
 RecordSettings recorded;
+char backend[32] = "";
 
 // Another process may have the same number, in a PID namespace of its own.
 bool isToBeServed() noexcept {
@@ -31,14 +33,28 @@ void begin() noexcept {
   if (active() && *folder != '\0') beginRecord(folder, recorded);
 }
 
+// The value of a variable, `text`: 0 where that is null, nothing where it is no number.
+std::optional<std::uint64_t> numberIn(const char* name, const char* text) noexcept {
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const std::uint64_t number = std::strtoull(text, &end, 10);
+  if (*text >= '0' && *text <= '9' && *end == '\0') return number;
+  std::fprintf(stderr, "cistern: %s is no number, as `cistern run` sets it: nothing is served\n",
+               name);
+  return std::nullopt;
+}
+
 // Before main, and before any other thread. A program with more rights than its user gets no
 // settings: its records would be made with those rights.
 [[gnu::constructor]] void start() noexcept {
-  if (const char* const wanted = secure_getenv(kRunProcess)) process = std::atoll(wanted);
-  if (const char* const inode = secure_getenv(kRunNamespace))
-    number_of = std::strtoull(inode, nullptr, 10);
+  const auto wanted = numberIn(kRunProcess, secure_getenv(kRunProcess));
+  const auto inode = numberIn(kRunNamespace, secure_getenv(kRunNamespace));
+  process = wanted && inode ? static_cast<long long>(*wanted) : -1;  // no process's number
+  number_of = inode.value_or(0);
   if (const char* const named = secure_getenv(kRunFolder))
     std::snprintf(folder, sizeof folder, "%s", named);
+  if (const char* const named = secure_getenv("CISTERN_BACKEND"))
+    std::snprintf(backend, sizeof backend, "%s", named);
   recorded = {secure_getenv(kRunTrace) != nullptr, secure_getenv(kRunArguments) != nullptr};
   detail::ipc = secure_getenv(kRunIpc) != nullptr;
   detail::strict = secure_getenv(kRunStrict) != nullptr;
@@ -49,5 +65,7 @@ void begin() noexcept {
 [[gnu::destructor]] void end() noexcept { record().exited = 1; }
 
 }  // namespace
+
+const char* backendAtStart() noexcept { return backend; }
 
 }  // namespace cistern::preload

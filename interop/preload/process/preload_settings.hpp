@@ -20,6 +20,9 @@ inline constinit std::atomic<bool> ipc{false};
 inline constinit std::atomic<bool> strict{false};
 }  // namespace detail
 
+/// What CISTERN_BACKEND named when the process started; "" if it was not set.
+const char* backendAtStart() noexcept;
+
 /// Whether this process is to be served: it is the one that was started, or all are.
 inline bool active() noexcept { return detail::serves_here.load(std::memory_order_relaxed); }
 inline bool passesForIpc() noexcept { return detail::ipc.load(std::memory_order_relaxed); }

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
 
+#include <fmt/format.h>
 #include <pthread.h>
 
+#include "allocator/base/printable.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/giving_back/in_hand.hpp"
 #include "interop/preload/process/preload_settings.hpp"
@@ -94,11 +97,24 @@ Context* Contexts::meet(ContextHandle context) {
   return there.get();
 }
 
+namespace {
+
+// No other device can serve memory that the program uses on this one.
+void requireOwnBackend() {
+  const std::string_view named = backendAtStart();
+  if (named.empty() || named == "auto" || named == kBackend) return;
+  throw Error(fmt::format("CISTERN_BACKEND is {}, and this program is on {}: must be auto or {}",
+                          printable(named), kBackend, kBackend));
+}
+
+}  // namespace
+
 // An allocator that cannot be made is tried only once: the driver then serves its requests.
 void Contexts::makeServing(Context& context) {
   const MutexLock lock(mutex_);
   if (context.serving() != nullptr || context.refused_) return;
   try {
+    requireOwnBackend();
     auto* const made = new Serving(*driver(), context.order(), captures_, reuse_);
     for (int peer : context.peers_) (void)made->device.admit(peer);
     add(record().contexts);
