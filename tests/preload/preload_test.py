@@ -128,28 +128,6 @@ class Cancelled(unittest.TestCase):
                     self.assertEqual(run.status, 0, run.err)
 
 
-class Pools(unittest.TestCase):
-    """Cistern stands in for the default pool of a device, as long as that is current and has no properties."""
-
-    def test_the_pool_that_the_program_has_chosen_is_asked(self):
-        for case in ("current", "access"):
-            with self.subTest(case=case):
-                ended = alone("pool_program", case)
-                self.assertEqual(ended.returncode, 0, ended.stderr)
-                run = Run("pool_program", case)
-                self.assertEqual(run.status, 0, run.err)
-
-    def test_the_default_pool_says_of_itself_what_the_driver_would(self):
-        for case in ("used", "reserved", "other_memory", "peaks", "trims", "wrong_values", "settings", "other_device",
-                     "of_two", "child"):
-            for options in ([], ["--strict"], ["--trace", os.devnull], ["--conf", "backing:segments"]):
-                with self.subTest(case=case, options=options):
-                    ended = alone("attribute_program", case)
-                    self.assertEqual(ended.returncode, 0, ended.stderr)
-                    run = Run("attribute_program", case, options=options)
-                    self.assertEqual(run.status, 0, run.err)
-
-
 class Pressure(unittest.TestCase):
     """A request is refused only where there is no room when Cistern has given back what it keeps."""
 
