@@ -1,5 +1,6 @@
 // What is said and done when memory cannot be had, and that the allocator is as usable after it.
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/interposed_device.hpp"
 
 namespace cistern::test {
 
@@ -219,6 +220,65 @@ TEST_CASE("after an out of memory a free and a retry at once work", "[engine][gp
       allocator.audit();
     }
   });
+}
+
+// The device has memory for many pages of the request, but not for all.
+TEST_CASE("a request that is a little too large is refused before its pages are made",
+          "[engine][pages]") {
+  const bool others = GENERATE(false, true), cached = GENERATE(false, true);
+  SimRig rig("", simOf(64 * kGiB));
+  if (others) (void)rig.sim().malloc(8 * kGiB).orThrow();
+  const Stream stream = rig.stream();
+  void* const held = rig.allocator.allocate(4 * kGiB, stream);
+  if (cached) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 40; ++i) blocks.push_back(rig.allocator.allocate(kGiB, stream));
+    for (void* block : blocks) rig.allocator.free(block);
+  }
+  const std::uint64_t here = std::uint64_t(reservedOf(rig.allocator)) - 4 * kGiB;
+  const std::uint64_t free = rig.sim().memoryInfo().orThrow().free_bytes + here;
+  const CallCounts before = rig.sim().callCounts();
+  CHECK_THROWS_AS(rig.allocator.allocate(free + 2 * kMiB, stream), OutOfMemory);
+  const CallCounts after = rig.sim().callCounts();
+  const auto made = [&](Call call) { return after[std::size_t(call)] - before[std::size_t(call)]; };
+  CHECK(made(Call::kCreatePage) <= 4);
+  CHECK(made(Call::kMap) == 0);
+  // What there is for it, it gets.
+  void* const rest = rig.allocator.allocate(free - 64 * kMiB, stream);
+  rig.allocator.free(rest);
+  rig.allocator.free(held);
+}
+
+TEST_CASE("a limit refuses a request that is a little too large without a device call",
+          "[engine][pages]") {
+  SimRig rig("", simOf(64 * kGiB));
+  rig.allocator.setLimit(32 * kGiB);
+  void* const held = rig.allocator.allocate(4 * kGiB);
+  const CallCounts before = rig.sim().callCounts();
+  CHECK_THROWS_AS(rig.allocator.allocate(28 * kGiB + 2 * kMiB), OutOfMemory);
+  const CallCounts after = rig.sim().callCounts();
+  for (const Call call : {Call::kCreatePage, Call::kReleasePage, Call::kMap, Call::kUnmap})
+    CHECK(after[std::size_t(call)] == before[std::size_t(call)]);
+  rig.allocator.free(rig.allocator.allocate(27 * kGiB));
+  rig.allocator.free(held);
+}
+
+// A driver's own pools may give way, and so may another program.
+TEST_CASE("memory that the device has beyond what it says serves a request", "[engine][pages]") {
+  SimWork work(simOf(64 * kGiB));
+  InterposedDevice device(work.device());
+  CachingAllocator allocator(device, optionsOf());
+  Address others = 0;
+  int asked = 0;
+  device.before = [&](Call call) {
+    if (call == Call::kMemoryInfo && ++asked > 0 && others == 0)
+      others = work.sim().malloc(40 * kGiB).orThrow();
+    if (call == Call::kCreatePage && others != 0)
+      work.sim().free(std::exchange(others, 0)).orThrow();
+  };
+  allocator.free(allocator.allocate(60 * kGiB));
+  CHECK(asked == 1);
+  allocator.audit();
 }
 
 TEST_CASE("a request that nearly fits leaves what is held as it was", "[engine]") {

@@ -48,11 +48,6 @@ add_test(NAME preload_names
 set_tests_properties(preload_names PROPERTIES LABELS preload)
 
 cistern_preload_pair(preload_pair fake_cuda order_program)
-<<<<<<< ours
-cistern_preload_test(preload fake_cuda Programs Cancelled Pools Pressure Ipc Order Endings Children Traces)
-cistern_preload_test(preload_processes fake_cuda Numbers KilledRuns Environment)
-=======
 cistern_preload_test(preload fake_cuda Programs Cancelled Pressure Ipc Order Endings Children Traces)
 cistern_preload_test(preload_pools fake_cuda Pools)
-cistern_preload_test(preload_processes fake_cuda Numbers KilledRuns)
->>>>>>> theirs
+cistern_preload_test(preload_processes fake_cuda Numbers KilledRuns Environment)

@@ -58,6 +58,8 @@ class Mover {
   HeapTable::Search beginSearch() const;
   std::vector<Heap*> nextSources(HeapTable::Search& search) const;
   void takeFrom(Heap& source, Which which, std::size_t most);
+  /// Whether the gaps cannot be filled, so that no page need be made.
+  bool isHopeless();
   void grow(bool late);
   PhysicalPage* create(std::uint32_t units, bool late);
 

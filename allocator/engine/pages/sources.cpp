@@ -60,6 +60,7 @@ bool Mover::fillGaps(bool waits, bool late) {
     if (waits) takeFromOthers(Which::kAny);
     if (unordered_) return false;
   }
+  if (isHopeless()) return false;
   grow(late);
   if (reserved_.gapUnits() == 0) return true;
   pressed_ = true;
@@ -216,6 +217,33 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
 }
 
 // ---- Growth ------------------------------------------------------------------------------------
+
+// Growth by more pages than this finds out first.
+static constexpr std::uint32_t kManyPages = 16;
+
+// Pages that are made only to be given back cost a request that is refused most of its time. So
+// growth by many pages, or after a refusal, compares first. All that lies free in heaps and on the
+// device has to be enough. Where it is, that is one call. But a driver may find more than it says,
+// such as what its own pools keep. So the request counts as hopeless only if the device refuses one
+// page of all that is missing.
+bool Mover::isHopeless() {
+  std::uint32_t pages = 0;
+  for (const Gap& gap : reserved_.gaps) {
+    if (gap.lacking() == 0) continue;
+    const std::uint32_t units = newPageUnits(state_, request_, gap, false);
+    pages += (gap.lacking() + units - 1) / units;
+  }
+  if (pages <= (state_.answers.wasRefused() ? 1 : kManyPages)) return false;
+  const std::uint64_t free = freeBytes(state_.core.heaps.all());
+  if (request_.rounded() <= free) return false;
+  const std::uint64_t missing = roundUp(request_.rounded() - free, kUnit);
+  if (missing > state_.core.limit.left()) return true;
+  const Result<MemoryInfo> info = state_.core.device.memoryInfo();
+  if (!info || missing <= info.value().free_bytes) return false;
+  PhysicalPage* const all = create(std::uint32_t(missing / kUnit), false);
+  if (all != nullptr) (void)state_.release(*all);
+  return all == nullptr;
+}
 
 void Mover::grow(bool late) {
   for (Gap& gap : reserved_.gaps) {
