@@ -348,9 +348,9 @@ CISTERN_API cistern_status_t cistern_memory_info(cistern_allocator_t allocator,
 
 /** Writes every segment and block to a JSON file (docs/c-api.md describes it), taken at one moment.
  *  An existing file of that name, or the target of a link of that name, is replaced as a whole or
- *  not at all. CISTERN_IO_ERROR, naming the file and the reason. CISTERN_IO_ERROR also for a
- *  directory, a device or a pipe. Threads that allocate meanwhile wait for the picture, not for the
- *  file. */
+ *  not at all, and keeps its mode. A device or a pipe is written to; a pipe waits for its reader.
+ *  CISTERN_IO_ERROR, naming the file and the reason, also for a directory. Threads that allocate
+ * meanwhile wait for the picture, not for the file. */
 CISTERN_API cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path);
 
 /* ---- Pinned host memory -------------------------------------------------------------------------

@@ -2,11 +2,8 @@
 // launch/child.hpp, ../preload/README.md.
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -75,13 +72,6 @@ void orComplain(Console& console, ExitStatus& status, Write write) {
   }
 }
 
-void writeJson(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush())
-    throw Error(fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
-}
-
 // The program may have removed the folder, or a clean-up below TMPDIR may have. Then there is no
 // summary, and the status is the program's.
 std::vector<Account> recordsThatAreLeft(const std::filesystem::path& folder, int first) {
@@ -125,7 +115,8 @@ ExitStatus launch(const LaunchSettings& settings, Console& console) {
     orComplain(console, status, [&] { writeTraces(settings, folder.path(), accounts, console); });
   }
   if (!settings.json.empty())
-    orComplain(console, status, [&] { writeJson(settings.json, summaryJson(accounts, ending)); });
+    orComplain(console, status,
+               [&] { writeFile("--json", settings.json, summaryJson(accounts, ending)); });
   if (!settings.quiet) console.err << summaryText(accounts, ending, settings.stats);
   return status;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -19,18 +18,12 @@ namespace {
 
 constexpr std::size_t kWriteChunk = kMiB;
 
-// zlib also writes plain files, so one path serves both. A path that is not a regular file, such as
-// a pipe, is written to in place.
+// zlib also writes plain files, so one path serves both.
 class OutputFile {
  public:
-  explicit OutputFile(const std::filesystem::path& path) try : name_(path.string()) {
+  explicit OutputFile(const std::filesystem::path& path) try : name_(path.string()), whole_(name_) {
     const char* const mode = path.extension() == ".gz" ? "wb" : "wbT";
-    if (ReplacedFile::canReplace(name_)) {
-      whole_.emplace(name_);
-      file_ = gzdopen(dup(whole_->descriptor()), mode);
-    } else {
-      file_ = gzopen(path.c_str(), mode);
-    }
+    file_ = gzdopen(dup(whole_.descriptor()), mode);
     if (!file_) fail(errno);
   } catch (const ReplacedFile::Failure& failure) {
     throw TraceError(path.string(), refusal(failure.why));
@@ -52,7 +45,7 @@ class OutputFile {
     gzFile file = file_;
     file_ = nullptr;
     if (gzclose_w(file) != Z_OK) fail(errno);
-    if (whole_) whole_->take();
+    whole_.take();
   } catch (const ReplacedFile::Failure& failure) {
     fail(failure.why);
   }
@@ -64,7 +57,7 @@ class OutputFile {
   [[noreturn]] void fail(int why) const { throw TraceError(name_, refusal(why)); }
 
   std::string name_;
-  std::optional<ReplacedFile> whole_;
+  ReplacedFile whole_;
   gzFile file_ = nullptr;
 };
 

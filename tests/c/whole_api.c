@@ -277,6 +277,7 @@ static void snapshots(const char* folder) {
   CHECK(cistern_snapshot(a, missing) == CISTERN_IO_ERROR);
   CHECK(strstr(cistern_last_error(), "no_such_folder") != NULL);
   CHECK(cistern_snapshot(a, folder) == CISTERN_IO_ERROR); /* is a folder */
+  CHECK_OK(cistern_snapshot(a, "/dev/null"));             /* written to, not replaced */
   CHECK(cistern_snapshot(a, NULL) == CISTERN_INVALID_ARGUMENT);
   CHECK(cistern_snapshot(a, "") == CISTERN_INVALID_ARGUMENT);
   CHECK(strstr(cistern_last_error(), "path is empty") != NULL);

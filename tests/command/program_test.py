@@ -4,6 +4,7 @@ program_test.py PROGRAM"""
 
 import contextlib
 import fcntl
+import functools
 import gzip
 import os
 import pty
@@ -157,6 +158,39 @@ class Program(unittest.TestCase):
                 self.assertEqual(result.returncode, 2)
                 self.assertIn(b"cistern: standard input: ", result.stderr)
                 self.assertLess(kib, 768 << 10)  # a sanitizer's own included
+
+    def test_a_file_that_is_written_keeps_what_the_old_one_was(self):
+        with tempfile.TemporaryDirectory() as folder:
+            at = functools.partial(os.path.join, folder)
+            writers = (("serve-1.trace.gz", ["generate", "serve:1", "--to", folder]),
+                       ("picture.svg", [*REPLAY, "--plot", at("picture.svg")]))
+            for name, args in writers:
+                with self.subTest(name=name):
+                    with open(at("target"), "w") as file:
+                        file.write("before")
+                    os.chmod(at("target"), 0o640)
+                    os.symlink("target", at(name))
+                    result = subprocess.run([PROGRAM, *args], input=TRACE, capture_output=True)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertTrue(os.path.islink(at(name)))
+                    self.assertEqual(os.stat(at("target")).st_mode & 0o7777, 0o640)
+                    self.assertGreater(os.path.getsize(at("target")), 100)
+                    os.unlink(at("target"))  # a link to what is not there is followed, too
+                    result = subprocess.run([PROGRAM, *args], input=TRACE, capture_output=True)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertTrue(os.path.islink(at(name)))
+                    self.assertGreater(os.path.getsize(at("target")), 100)
+            longest = at("p" * 251 + ".svg")
+            result = subprocess.run([PROGRAM, *REPLAY, "--plot", longest], input=TRACE, capture_output=True)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertTrue(os.path.exists(longest))
+            os.symlink("/dev/stdout", at("out.svg"))
+            result = subprocess.run([PROGRAM, *REPLAY, "--json", "--plot", at("out.svg")], input=TRACE,
+                                    capture_output=True)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(b"</svg>", result.stdout)
+            self.assertIn(b'"trace":"stdin"', result.stdout)
+            self.assertEqual(sorted(name for name in os.listdir(folder) if name.endswith(".tmp")), [])
 
     def test_colour_is_for_terminals_only(self):
         self.assertIn(b"\x1b[", on_a_terminal())

@@ -351,10 +351,26 @@ class Endings(unittest.TestCase):
                     [COMMAND, "run", "--json", f"{gone}/all.json", "--trace", path, "--", "/bin/sh", "-c", command],
                     env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
                 self.assertEqual(ended.returncode, status or 1, ended.stderr)
-                self.assertIn("all.json cannot be written", ended.stderr)
+                self.assertIn("all.json: cannot be written: No such file", ended.stderr)
                 self.assertIn("cistern: process", ended.stderr)
                 self.assertIn(f"--trace {path}: nothing was recorded", ended.stderr)  # a shell allocates nothing
                 self.assertFalse(os.path.exists(path))
+
+    def test_the_summary_goes_to_an_open_descriptor_or_a_pipe(self):
+        ended = subprocess.run([COMMAND, "run", "--json", "/dev/stdout", "--", "/bin/sh", "-c", "echo said"],
+                               env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        said, _, summary = ended.stdout.partition("\n")
+        self.assertEqual(said, "said")
+        self.assertIn("processes", json.loads(summary))
+        with tempfile.TemporaryFile("w+") as file:  # a file of the shell's, which it goes on writing to
+            ended = subprocess.run(
+                ["/bin/sh", "-c", f"echo first; {COMMAND} run --json /dev/stdout -- true; echo last"], stdout=file,
+                stderr=subprocess.PIPE, env=BENCH.environment(True), text=True, timeout=120)
+            file.seek(0)
+            first, *summary, last = file.read().splitlines()
+            self.assertEqual((first, last), ("first", "last"))
+            self.assertIn("processes", json.loads("\n".join(summary)))
 
     def test_who_reads_the_summary_no_more_changes_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
