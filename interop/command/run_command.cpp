@@ -74,10 +74,14 @@ void orComplain(Console& console, ExitStatus& status, Write write) {
 
 // The program may have removed the folder, or a clean-up below TMPDIR may have. Then there is no
 // summary, and the status is the program's.
-std::vector<Account> recordsThatAreLeft(const std::filesystem::path& folder, int first) {
+std::vector<Account> recordsThatAreLeft(const std::filesystem::path& folder, int first,
+                                        Console& console) try {
   std::error_code none;
   if (!std::filesystem::is_directory(folder, none)) return {};
   return readRecords(folder, first);
+} catch (const Error& error) {
+  console.err << "cistern: there is no summary: " << printable(error.what()) << '\n';
+  return {};
 }
 
 // The program's devices are its vendor's, and its memory can come from no other.
@@ -109,7 +113,7 @@ ExitStatus launch(const LaunchSettings& settings, Console& console) {
   const RunFolder folder;
   const Ending ending = runChild(settings, preloadLibrary(), folder.path());
   (void)std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone costs only the summary
-  const std::vector<Account> accounts = recordsThatAreLeft(folder.path(), ending.pid);
+  const std::vector<Account> accounts = recordsThatAreLeft(folder.path(), ending.pid, console);
   auto status = static_cast<ExitStatus>(ending.shellStatus());
   if (!settings.trace.empty()) {
     orComplain(console, status, [&] { writeTraces(settings, folder.path(), accounts, console); });

@@ -159,6 +159,30 @@ class Program(unittest.TestCase):
                 self.assertIn(b"cistern: standard input: ", result.stderr)
                 self.assertLess(kib, 768 << 10)  # a sanitizer's own included
 
+    def test_a_folder_that_is_not_there_is_named_with_the_reason(self):
+        for value, why in (("/nowhere", "No such file or directory"), ("/dev/null", "Not a directory")):
+            with self.subTest(value=value):
+                result = subprocess.run([PROGRAM, "run", "--", "true"], capture_output=True, text=True,
+                                        env={**os.environ, "TMPDIR": value})
+                self.assertEqual(result.returncode, 1)
+                self.assertEqual(result.stderr,
+                                 f"cistern: {value} (TMPDIR) cannot take temporary files: {why}\n")
+
+    def test_where_the_current_folder_is_gone_a_relative_path_is_named(self):
+        command = os.path.abspath(PROGRAM)
+        for args, status, why in (
+                (["replay", "-", "--plot", "a.svg"], 2, "--plot a.svg: cannot be written: No such file"),
+                (["run", "--json", "a.json", "--", "true"], 2, "--json a.json: cannot be written: No such file"),
+                (["generate", "serve:1"], 2, "serve-1.trace.gz: cannot be written: No such file")):
+            with self.subTest(args=args), tempfile.TemporaryDirectory() as folder:
+                gone = os.path.join(folder, "gone")
+                os.mkdir(gone)
+                result = subprocess.run(["sh", "-c", f'cd {gone}; rmdir {gone}; exec "$0" "$@"', command, *args],
+                                        input=TRACE, capture_output=True)
+                self.assertEqual(result.returncode, status)
+                self.assertIn(why.encode(), result.stderr)
+                self.assertNotIn(b"filesystem error", result.stderr)
+
     def test_a_file_that_is_written_keeps_what_the_old_one_was(self):
         with tempfile.TemporaryDirectory() as folder:
             at = functools.partial(os.path.join, folder)

@@ -15,6 +15,7 @@
 
 #include "allocator/base/printable.hpp"
 #include "cistern/error.hpp"
+#include "interop/command/launch/paths.hpp"
 #include "interop/command/launch/signals.hpp"
 #include "interop/preload/process/identity.hpp"
 #include "interop/preload/process/preload_settings.hpp"
@@ -78,8 +79,11 @@ std::filesystem::path preloaded(const std::filesystem::path& library,
         fmt::format("{}: LD_PRELOAD takes no path with a blank, a colon or a $ in it (nor "
                     "is one for it in {}: TMPDIR says where)",
                     library.string(), folder.string()));
-  std::filesystem::create_symlink(library, link);
-  return link;
+  std::error_code failed;
+  std::filesystem::create_symlink(library, link, failed);
+  if (!failed) return link;
+  throw Error(fmt::format("{} cannot be made, a link to {}: {}", link.string(), library.string(),
+                          failed.message()));
 }
 
 }  // namespace
@@ -92,7 +96,7 @@ std::filesystem::path preloadLibrary() {
     if (std::filesystem::is_directory(named, none))
       throw Error(fmt::format("CISTERN_PRELOAD is '{}', which is a folder: must be the file {}",
                               named, kLibrary));
-    return std::filesystem::absolute(named);
+    return absolutePath(named);
   }
   const std::filesystem::path own = ownFolder();
   const std::array<std::filesystem::path, 4> places = {
@@ -101,7 +105,8 @@ std::filesystem::path preloadLibrary() {
   std::set<std::string> looked;  // an installed command names one of them twice
   for (const std::filesystem::path& place : places) {
     std::error_code none;
-    if (std::filesystem::exists(place, none)) return std::filesystem::canonical(place);
+    const std::filesystem::path whole = std::filesystem::canonical(place, none);
+    if (!none) return whole;
     looked.insert(place.lexically_normal().string());
   }
   throw Error(

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "interop/command/launch/paths.hpp"
 #include "interop/preload/record/clock.hpp"
 #include "interop/trace/builder.hpp"
 
@@ -151,9 +152,9 @@ void dropWhatExecEnded(std::vector<Account>& accounts) {
 std::vector<Account> readRecords(const std::filesystem::path& folder, int first) {
   std::vector<Account> accounts;
   const std::uint64_t own = preload::pidNamespace();
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().filename().string().rfind(preload::kRecordPrefix, 0) != 0) continue;
-    const MappedRecord mapped(entry.path());
+  for (const std::filesystem::path& entry : entriesOf(folder)) {
+    if (entry.filename().string().rfind(preload::kRecordPrefix, 0) != 0) continue;
+    const MappedRecord mapped(entry);
     const Record* const record = mapped.whole();
     if (record == nullptr) continue;
     accounts.push_back(accountOf(*record));

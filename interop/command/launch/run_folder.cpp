@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cistern/error.hpp"
+#include "interop/command/launch/paths.hpp"
 #include "interop/command/launch/records.hpp"
 #include "interop/preload/process/identity.hpp"
 
@@ -23,7 +24,23 @@ namespace {
 
 constexpr const char* kPrefix = "cistern-run-";
 
-std::filesystem::path place() { return std::filesystem::temp_directory_path(); }
+// The variables that std::filesystem looks at, in its order.
+std::string nameOfPlace() {
+  for (const char* const name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"}) {
+    if (const char* const value = std::getenv(name)) return fmt::format("{} ({})", value, name);
+  }
+  return "/tmp";
+}
+
+// As the program finds it, wherever it goes.
+std::filesystem::path place() {
+  std::error_code failed;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+  if (failed) {
+    throw Error(fmt::format("{} cannot take temporary files: {}", nameOfPlace(), failed.message()));
+  }
+  return absolutePath(folder);
+}
 
 /// A folder of this user's, open and locked. -1: it cannot be; `others`, if that is because another
 /// process has the lock.
@@ -59,16 +76,17 @@ void removeUnlessInUse(const std::filesystem::path& folder) noexcept try {
   // It is the next run's.
 }
 
-void removeThoseOfKilledRuns() {
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(place(), none)) {
-    if (entry.path().filename().string().rfind(kPrefix, 0) != 0) continue;
+void removeThoseOfKilledRuns() try {
+  for (const std::filesystem::path& entry : entriesOf(place())) {
+    if (entry.filename().string().rfind(kPrefix, 0) != 0) continue;
     bool others = false;
-    const int lock = lockOwn(entry.path(), others);
+    const int lock = lockOwn(entry, others);
     if (lock < 0) continue;
-    removeUnlessInUse(entry.path());
+    removeUnlessInUse(entry);
     close(lock);
   }
+} catch (const Error&) {
+  // A folder that may be written but not read serves this run.
 }
 
 }  // namespace
@@ -88,15 +106,14 @@ RunFolder::~RunFolder() {
 // False: another run took the folder for an abandoned one before it was locked. If folders cannot
 // be locked, nobody takes one.
 bool RunFolder::make() {
-  // As the program finds it, wherever it goes.
-  std::string pattern =
-      std::filesystem::absolute(place() / (std::string(kPrefix) + "XXXXXX")).string();
+  std::string pattern = (place() / (std::string(kPrefix) + "XXXXXX")).string();
   if (mkdtemp(pattern.data()) == nullptr)
     throw Error(fmt::format("{}: {}", pattern, std::strerror(errno)));
   bool others = false;
   lock_ = lockOwn(pattern, others);
   path_ = pattern;
-  if (!others && std::filesystem::exists(path_)) return true;
+  std::error_code none;
+  if (!others && std::filesystem::exists(path_, none)) return true;
   if (lock_ >= 0) close(lock_);
   return false;
 }
