@@ -48,6 +48,7 @@ add_test(NAME preload_names
 set_tests_properties(preload_names PROPERTIES LABELS preload)
 
 cistern_preload_pair(preload_pair fake_cuda order_program)
-cistern_preload_test(preload fake_cuda Programs Cancelled Pressure Ipc Order Endings Children Traces)
+cistern_preload_test(preload fake_cuda Programs Cancelled Pressure Ipc Order Endings Children)
 cistern_preload_test(preload_pools fake_cuda Pools)
+cistern_preload_test(preload_files fake_cuda Traces Summaries)
 cistern_preload_test(preload_processes fake_cuda Numbers KilledRuns Environment)
