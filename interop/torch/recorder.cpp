@@ -44,6 +44,8 @@ void Recorder::add(const theirs::TraceEntry& entry) {
   if (process_ == 0) return;
   const auto path = [&] { return folder_ + '/' + std::to_string(int(entry.device_)) + ".trace"; };
   auto known = devices_.find(entry.device_);
+  // A free of what was allocated before the recording makes no trace.
+  if (known == devices_.end() && entry.action_ != Action::ALLOC) return;
   if (known == devices_.end())
     known = devices_.try_emplace(entry.device_, path(), name_, begun_).first;
   DeviceTrace& trace = known->second;
