@@ -230,7 +230,7 @@ std::string liveText(const DeviceHistory& device) {
 constexpr const char* kHistory =
     "call torch.cuda.memory._record_memory_history(context=None, max_entries=10_000_000) before "
     "the "
-    "steps, and _dump_snapshot behind them";
+    "steps, and _dump_snapshot after them";
 
 void SnapshotReader::failWithoutHistory(const std::string& of) const {
   throw TraceError(file_, fmt::format("has no history of allocations{}; {}", of, kHistory));

@@ -78,7 +78,7 @@ TEST_CASE("a snapshot without a history is refused, whatever its segments hold")
   const std::string how =
       "; call torch.cuda.memory._record_memory_history(context=None, max_entries=10_000_000) "
       "before "
-      "the steps, and _dump_snapshot behind them";
+      "the steps, and _dump_snapshot after them";
   const std::string nothing = "t: has no history of allocations" + how;
   CHECK(complaint(dict("device_traces", "(l") + ".") == nothing);
   CHECK(complaint(snapshotOf("")) == nothing);
