@@ -6,9 +6,10 @@ It installs the build twice: to WORK/here; and, by DESTDIR, for a prefix that do
 is moved to WORK/moved. What works there depends on no place that it was made for."""
 
 import concurrent.futures
+import contextlib
+import ctypes
 import os
 import pathlib
-import ctypes
 import re
 import shutil
 import subprocess
@@ -43,6 +44,21 @@ def files(top):
     return sorted(path.relative_to(top) for path in top.rglob("*") if not path.is_dir())
 
 
+@contextlib.contextmanager
+def kept_manifest(build):
+    """CMake lists in the build what it has installed, and cpack does too. A user's list stays: by it
+    they remove what they have installed. Where there was none, there is none afterwards."""
+    manifest = build / "install_manifest.txt"
+    before = manifest.read_bytes() if manifest.exists() else None
+    try:
+        yield
+    finally:
+        if before is None:
+            manifest.unlink(missing_ok=True)
+        else:
+            manifest.write_bytes(before)
+
+
 def library_folder(prefix):
     return next(prefix.rglob("libcistern.a")).parent
 
@@ -58,8 +74,9 @@ def installed(sources, build, work):
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     here, moved = work / "here", work / "moved"
-    run("cmake", "--install", build, "--prefix", here)
-    run("cmake", "--install", build, "--prefix", NOWHERE, DESTDIR=str(work / "stage"))
+    with kept_manifest(build):
+        run("cmake", "--install", build, "--prefix", here)
+        run("cmake", "--install", build, "--prefix", NOWHERE, DESTDIR=str(work / "stage"))
     (work / "stage" / NOWHERE[1:]).rename(moved)
     check(files(here) == files(moved), "DESTDIR gives other files")
     check(not files(work / "stage"), f"outside of the prefix: {files(work / 'stage')}")
@@ -273,7 +290,8 @@ def debian(sources, build, work):
     if not all(map(shutil.which, ("dpkg-deb", "dpkg-shlibdeps", "file"))):
         skip("CPack needs dpkg-dev and file for it")
     target = work / "debian"
-    run("cpack", "-G", "DEB", "--config", build / "CPackConfig.cmake", "-B", target)
+    with kept_manifest(build):
+        run("cpack", "-G", "DEB", "--config", build / "CPackConfig.cmake", "-B", target)
     package, = target.glob("cistern_*.deb")
     run("dpkg-deb", "-x", package, target / "root")
     prefix = target / "root" / "usr"
