@@ -1,6 +1,13 @@
 // The few value types that all interfaces use. They carry no behaviour.
 #pragma once
 
+// Every other header includes this one before its own code. g++ 10, clang 15 and older compilers
+// take an older standard unless they are given one.
+#if __cplusplus < 201703L
+#error \
+    "Cistern's headers need C++17 or later: compile with -std=c++17, or set CMAKE_CXX_STANDARD to 17"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -182,6 +182,10 @@ def headers(sources, build, work):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         wrong = [text for text in pool.map(compile_one, jobs) if text]
     check(not wrong, "\n".join(wrong))
+    for path in plain:
+        if path.suffix == ".hpp":
+            says_the_standard(other, path, top, alone / "old.cpp")
+    says_the_standard(CXX, "cistern/cistern.hpp", top, alone / "old.cpp")
 
     # What including it all costs a program, beside the standard library.
     (alone / "all.cpp").write_text("#include <cistern/cistern.hpp>\n")
@@ -193,6 +197,15 @@ def headers(sources, build, work):
         elif ours and line.strip():
             lines += 1
     check(0 < lines <= 2000, f"cistern/cistern.hpp: {lines} lines of our own")
+
+
+def says_the_standard(compiler, header, top, file):
+    """Under an older standard the first error of a header says which it needs."""
+    file.write_text(f"#include <{header}>\n")
+    command = [compiler, "-std=c++14", "-Wfatal-errors", "-fsyntax-only", "-I", str(top), str(file)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    first = next((line for line in result.stderr.splitlines() if re.search(r"\berror: ", line)), "none")
+    check(result.returncode and "compile with -std=c++17" in first, f"{' '.join(command)}: {first}")
 
 
 # ---- Projects ------------------------------------------------------------------------------------
