@@ -1,5 +1,7 @@
 #include "allocator/base/option_table.hpp"
 
+#include <fmt/format.h>
+
 #include "allocator/base/text.hpp"
 
 namespace cistern {
@@ -154,6 +156,12 @@ bool OptionRow::set(Options& options, std::string_view key, std::string_view val
 
 std::string OptionRow::print(const Options& options) const {
   return std::visit([&](const auto& kind) { return kind.print(options.*kind.field); }, rule);
+}
+
+std::string OptionRow::readAs(std::string_view key, std::string_view value) const {
+  if (key.ends_with("_mb")) return " (given as whole MiB)";
+  if (!std::holds_alternative<BytesRule>(rule) || !readCount(value)) return {};
+  return fmt::format(" ({} without a unit is {} byte{})", value, value, value == "1" ? "" : "s");
 }
 
 std::string OptionRow::allowed() const {

@@ -25,6 +25,9 @@ struct OptionRow {
   bool set(Options& options, std::string_view key, std::string_view value) const;
   std::string print(const Options& options) const;
   std::string allowed() const;
+  /// What a refused `value`, given under `key`, was read as: " (24 without a unit is 24 bytes)".
+  /// Empty when that goes without saying.
+  std::string readAs(std::string_view key, std::string_view value) const;
 };
 
 std::span<const OptionRow> optionTable();

@@ -67,7 +67,7 @@ void apply(Options& options, Item item) {
   if (!row->set(options, key, value)) {
     throw OptionError(fmt::format("column {}: option '{}' cannot be '{}'; allowed: {}{}",
                                   item.column, key, value, row->allowed(),
-                                  key.ends_with("_mb") ? " (given as whole MiB)" : ""));
+                                  row->readAs(key, value)));
   }
 }
 
