@@ -1,4 +1,6 @@
 // The text of reports: on a wrong free, and on a request that no memory was found for.
+#include "allocator/engine/reports/report_text.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "cistern/report.hpp"
 
 namespace cistern {
 namespace {
@@ -60,6 +61,11 @@ std::string sentence(const UnusedMemory& part) {
   return bytes + " has become free since: try again. ";
 }
 
+/// What this allocator may still reserve.
+std::uint64_t roomOf(const OutOfMemoryReport& r) {
+  return r.limit > r.reserved ? r.limit - r.reserved : 0;
+}
+
 }  // namespace
 
 std::string Misuse::text() const {
@@ -91,23 +97,28 @@ void defaultMisuseHook(const Misuse& misuse) {
 #endif
 }
 
-std::string OutOfMemoryReport::advice() const {
-  if (rounded > device_total) {
-    return fmt::format("The device has {} in all; no such block can ever exist.",
-                       formatBytes(device_total));
-  }
+std::string whyUnused(const OutOfMemoryReport& r) {
   std::uint64_t free = 0, pending = 0;
-  for (const UnusedMemory& part : unused) free += part.bytes;
-  for (const HeapReport& heap : heaps) pending += heap.pending;
-  const std::uint64_t room = limit > reserved ? limit - reserved : 0;
+  for (const UnusedMemory& part : r.unused) free += part.bytes;
+  for (const HeapReport& heap : r.heaps) pending += heap.pending;
   std::string text;
-  if (free + std::min(room, device_free) >= rounded) {
-    for (const UnusedMemory& part : unused) text += sentence(part);
+  if (free + std::min(roomOf(r), r.device_free) >= r.rounded) {
+    for (const UnusedMemory& part : r.unused) text += sentence(part);
   }
   if (pending > 0) {
     text += fmt::format("{} is freed, but queued work of other streams still uses it. ",
                         formatBytes(pending));
   }
+  return text;
+}
+
+std::string OutOfMemoryReport::advice() const {
+  if (rounded > device_total) {
+    return fmt::format("The device has {} in all; no such block can ever exist.",
+                       formatBytes(device_total));
+  }
+  const std::uint64_t room = roomOf(*this);
+  std::string text = whyUnused(*this);
   if (room < segment && limit < device_total) {
     text += fmt::format("A limit higher by {} ", formatBytes(segment + reserved - limit));
     if (device_free < segment)
@@ -124,30 +135,34 @@ std::string OutOfMemoryReport::advice() const {
                                 std::min(reserved, device_total - device_free)));
 }
 
-std::string OutOfMemoryReport::text() const {
+std::string figuresOf(const OutOfMemoryReport& r, const StreamName& name_of) {
   std::string text = fmt::format(
       "out of memory on {}: {} asked for on the {}{} (placed as {})\n"
       "  allowed {}, reserved {}, allocated {}; the device has {} free of {}\n",
-      device, formatBytes(requested), poolName(pool), streamName(stream), formatBytes(rounded),
-      formatBytes(limit), formatBytes(reserved), formatBytes(allocated), formatBytes(device_free),
-      formatBytes(device_total));
-  if (!device_error.empty()) text += "  the device said: " + device_error + "\n";
+      r.device, formatBytes(r.requested), poolName(r.pool), name_of(r.stream),
+      formatBytes(r.rounded), formatBytes(r.limit), formatBytes(r.reserved),
+      formatBytes(r.allocated), formatBytes(r.device_free), formatBytes(r.device_total));
+  if (!r.device_error.empty()) text += "  the device said: " + r.device_error + "\n";
   constexpr std::size_t kShown = 16;
-  for (const HeapReport& h : std::span(heaps).first(std::min(heaps.size(), kShown))) {
+  for (const HeapReport& h : std::span(r.heaps).first(std::min(r.heaps.size(), kShown))) {
     text += fmt::format(
         "  {}{}: reserved {}, allocated {}, in use by queued work {}, free {} "
         "(largest {})\n",
-        poolName(h.pool), streamName(h.stream), formatBytes(h.reserved), formatBytes(h.allocated),
+        poolName(h.pool), name_of(h.stream), formatBytes(h.reserved), formatBytes(h.allocated),
         formatBytes(h.pending), formatBytes(h.free), formatBytes(h.largest_free));
   }
-  if (heaps.size() > kShown)
-    text += fmt::format("  and {} more, each with less reserved\n", heaps.size() - kShown);
-  if (!holders.empty()) text += "  largest blocks held:\n";
-  for (const HolderReport& h : holders) {
+  if (r.heaps.size() > kShown)
+    text += fmt::format("  and {} more, each with less reserved\n", r.heaps.size() - kShown);
+  if (!r.holders.empty()) text += "  largest blocks held:\n";
+  for (const HolderReport& h : r.holders) {
     text += fmt::format("    {:#x}  {} on the {}\n", h.address, formatBytes(h.bytes),
-                        streamName(h.stream));
+                        name_of(h.stream));
   }
-  return text + "  " + advice();
+  return text;
+}
+
+std::string OutOfMemoryReport::text() const {
+  return figuresOf(*this, streamName) + "  " + advice();
 }
 
 }  // namespace cistern
