@@ -61,6 +61,8 @@ void TraceBuilder::setDelta(std::uint64_t delta_us) {
 
 Trace TraceBuilder::finish() {
   trace_.streams = static_cast<int>(streams_.size());
+  trace_.stream_names.resize(streams_.size());
+  for (const auto& [name, number] : streams_) trace_.stream_names[std::size_t(number)] = name;
   return std::move(trace_);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "interop/trace/trace_error.hpp"
@@ -52,11 +53,19 @@ struct Trace {
   std::vector<TraceEvent> events;
   std::uint64_t allocations = 0;
   int streams = 1;  ///< streams are 0 … streams - 1; 0 is the default one, even if unused
+  std::vector<std::uint64_t> stream_names;  ///< the file's own, by stream; a number or an address
   std::uint64_t peak_requested_bytes = 0;
   std::uint64_t duration_us = 0;
   StreamUses stream_uses = StreamUses::kNotSaid;
 
-  friend bool operator==(const Trace&, const Trace&) = default;
+  /// Two recordings of one program are equal, whatever their files call its streams.
+  friend bool operator==(const Trace& a, const Trace& b) {
+    const auto facts = [](const Trace& t) {
+      return std::tie(t.name, t.notes, t.events, t.allocations, t.streams, t.peak_requested_bytes,
+                      t.duration_us);
+    };
+    return facts(a) == facts(b);
+  }
 };
 
 /// How much of a file is taken into memory.
