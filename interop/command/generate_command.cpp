@@ -13,6 +13,7 @@
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
 #include "interop/command/not_empty.hpp"
+#include "interop/command/replay/progress_bar.hpp"
 #include "interop/programs/generate.hpp"
 #include "interop/trace/write.hpp"
 
@@ -45,12 +46,15 @@ ExitStatus generateAll(const GenerateArguments& a, Console& console) {
   if (a.programs.empty())
     throw UsageError("generate needs a kind of program and seeds, as train:1");
   requireKnownBackend();
+  Progress progress(console);
   const std::vector<programs::Recipe> recipes = recipesOf(a);
   for (const programs::Recipe& recipe : recipes)
     requireApart(std::array{NamedFile{"the program " + recipe.name(), fileOf(recipe, a)}});
   for (const programs::Recipe& recipe : recipes) {
     const std::string path = fileOf(recipe, a);
+    progress.show(double(&recipe - recipes.data()) / double(recipes.size()), recipe.name());
     trace::writeTrace(programs::generate(recipe), path);
+    progress.clear();
     console.out << path << '\n';
   }
   return kDone;

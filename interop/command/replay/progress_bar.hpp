@@ -1,9 +1,11 @@
-// A bar on the terminal that says how far long work is. It shows nothing in the first moments, and
-// nothing at all where the messages do not go to a terminal.
+// A line on a terminal that says how far long work is, and what time is left. It shows nothing in
+// the first two seconds, and nothing at all without a terminal.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 
 #include "interop/command/console.hpp"
@@ -13,9 +15,16 @@ namespace cistern::command {
 /// Called with the fraction of some work that is done.
 using OnProgress = std::function<void(double fraction)>;
 
+/// "1 s", "59 s", "12 min", "3 h": rounded up.
+std::string timeLeft(double seconds);
+
 class Progress {
  public:
-  explicit Progress(const Console& console) : console_(console) {}
+  /// On the console's messages, if they go to a terminal.
+  explicit Progress(const Console& console)
+      : out_(console.err_is_terminal ? &console.err : nullptr) {}
+  /// On another terminal.
+  explicit Progress(std::ostream& terminal) : out_(&terminal) {}
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -28,7 +37,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  const Console& console_;
+  std::ostream* const out_;  ///< may be null
   const Clock::time_point since_ = Clock::now();
   bool shown_ = false;
 };
