@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::uint32_t kMostGpu = 65'535;
 constexpr std::size_t kMostThreads = 1024;
-constexpr std::uint64_t kMostLagUs = 3'600'000'000;  // an hour
 constexpr std::uint64_t kMostRounds = 1'000'000;
 
 std::string policyHelp() {
@@ -93,15 +92,22 @@ void addDevice(CLI::App& parser, Arguments& a) {
           ->type_name("SIZE");
   parser.add_flag("--fit", a.fit, "Search for the smallest capacity that serves the trace")
       ->excludes(capacity);
-  parser.add_option("--gpu-lag-us", a.gpu_lag_us, "How far the simulated GPU is behind the host")
-      ->check(CLI::Range(std::uint64_t(0), kMostLagUs))
-      ->type_name("N");
+  parser
+      .add_option("--gpu-lag-us", a.gpu_lag,
+                  "How far the simulated GPU is behind the host, in µs or as 10ms")
+      ->check(kNotEmpty)
+      ->type_name("TIME");
   parser.add_flag("--check", a.check, "Look for races, on the simulated device (slow)");
 }
 
 void addOutput(CLI::App& parser, Arguments& a) {
   auto* json = parser.add_flag("--json", a.json, "One JSON object a line");
   parser.add_flag("--csv", a.csv, "Comma-separated values")->excludes(json);
+  parser
+      .add_option("--progress", a.progress,
+                  "The terminal that shows how far it is; else stderr, if it is one")
+      ->check(kNotEmpty)
+      ->type_name("FILE");
   parser.add_option("--plot", a.plot, "Draw the memory of one program over time, as an SVG")
       ->check(kNotEmpty)
       ->type_name("FILE");

@@ -8,7 +8,7 @@
 namespace cistern::command {
 
 /// No line that is printed for people is longer.
-inline constexpr std::size_t kPageWidth = 100;
+inline constexpr std::size_t kPageWidth = 80;
 
 /// `text`, broken between words into lines of at most kPageWidth columns. The first line begins
 /// with `first`, each other line with `indent`. A longer word stays whole. Pre: `text` has no line

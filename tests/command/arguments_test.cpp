@@ -31,4 +31,22 @@ TEST_CASE("--page-size and --no-recycle win over --conf, and leave its other opt
   CHECK(settingsFrom(given).options.page_size == 0);
 }
 
+TEST_CASE("a lag is in microseconds, or has a unit") {
+  for (const auto& [text, us] :
+       std::vector<std::pair<std::string, std::uint64_t>>{{"", 0},
+                                                          {"0", 0},
+                                                          {"10000", 10'000},
+                                                          {"10ms", 10'000},
+                                                          {"10 ms", 10'000},
+                                                          {"2.5ms", 2'500},
+                                                          {"7us", 7},
+                                                          {"7µs", 7},
+                                                          {"3600s", 3'600'000'000}}) {
+    Arguments given;
+    given.gpu_lag = text;
+    INFO(text);
+    CHECK(settingsFrom(given).gpu_lag_us == us);
+  }
+}
+
 }  // namespace cistern::test

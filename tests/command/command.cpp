@@ -29,6 +29,13 @@ std::vector<nlohmann::json> Outcome::rows() const {
   return rows;
 }
 
+std::string flat(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  std::string words;
+  for (std::string word; stream >> word;) words += (words.empty() ? "" : " ") + word;
+  return words;
+}
+
 Outcome runCommand(const std::vector<std::string>& args) {
   std::ostringstream out, err;
   const int status = command::run(args, out, err);

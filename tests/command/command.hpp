@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -18,6 +19,9 @@ struct Outcome {
   /// What --json wrote: each line of `out`.
   std::vector<nlohmann::json> rows() const;
 };
+
+/// `text` with each run of spaces and line ends as one space: a page breaks lines anywhere.
+std::string flat(std::string_view text);
 
 Outcome runCommand(const std::vector<std::string>& args);
 

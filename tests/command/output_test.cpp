@@ -1,8 +1,13 @@
 // What is printed: that it arrives, how wide it is, and what it says at the end.
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <streambuf>
 
+#include <fmt/format.h>
+
+#include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
 #include "interop/command/run.hpp"
 #include "interop/command/wrap.hpp"
@@ -37,6 +42,15 @@ std::vector<std::string> linesOf(const std::string& text) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
+}
+
+// Terminals give a dash and a part of a rule one column, though columnsOf() is careful with them.
+std::size_t columnsOfTable(std::string line) {
+  for (const std::string mark : {"─", "–", "✗", "µ"}) {
+    for (std::size_t at = 0; (at = line.find(mark, at)) != line.npos;)
+      line.replace(at, mark.size(), "-");
+  }
+  return columnsOf(line);
 }
 
 }  // namespace
@@ -78,26 +92,39 @@ TEST_CASE("bad usage is bad usage, though the output cannot be written") {
   CHECK(command::run({"replay", "no such", "--device", "sim"}, full, err) == 2);
 }
 
-TEST_CASE("nothing that is printed for people is wider than a page") {
+TEST_CASE("nothing that is printed for people is wider than a terminal of 80 columns") {
   const TempFile named(std::string(180, 'n') + ".trace",
-                       TraceText().allocate(40 << 20).allocate(40 << 20).text());
+                       TraceText().allocate(1023 * kMiB, 0, 1).allocate(1023 * kMiB).text());
   const TempFile wide("wide.trace", "# {\"name\": \"\xe7\xa3\x81\xe7\xa3\x81" +
                                         std::string(60, '.') + "\"}\n" + kOneBlock);
-  for (const Args& args : std::vector<Args>{
-           {"replay", named.path(), wide.path(), recordedTrace("streams_prefetch"), "--device",
-            "sim", "--policy", "cistern,torch-rules,direct", "--fit", "--gpu-lag-us", "10000"},
-           {"replay", named.path(), "--device", "sim", "--capacity", "60MiB"},
-           {"replay", "--help"},
-           {"run", "--help"},
-           {"generate", "--help"},
-           {"doctor", "--help"},
-           {"options"},
-           {"--help"}}) {
+  const std::string all = "cistern,torch-rules,torch-expandable,driver-pool,direct";
+  std::vector<Args> lines;
+  for (const std::string& policies : {std::string("cistern"), all}) {
+    for (const Args& more : std::vector<Args>{{},
+                                              {"--fit"},
+                                              {"--capacity", "60MiB"},
+                                              {"--capacity", "2046MiB", "--check"},
+                                              {"--fit", "--repeat", "1000", "--threads", "2"}}) {
+      for (const char* conf : {"backing:pages", "backing:segments,recycle_budget:0.125"}) {
+        lines.push_back({"replay", named.path(), wide.path(), "--device", "sim", "--gpu-lag-us",
+                         "3599999999", "--policy", policies, "--conf", conf});
+        lines.back().insert(lines.back().end(), more.begin(), more.end());
+      }
+    }
+  }
+  for (const Args& args : lines) {
     for (const std::string& line : linesOf(runCommand(args).out)) {
-      std::size_t columns = 0;  // of a rule each character takes one
-      for (const char c : line) columns += (c & 0xc0) == 0x80 ? 0 : 1;
       INFO(line);
-      CHECK(columns <= command::kPageWidth);
+      CHECK(columnsOfTable(line) <= 80);
+    }
+  }
+}
+
+TEST_CASE("no help is wider than 100 columns") {
+  for (const char* command : {"replay", "run", "generate", "doctor", "options"}) {
+    for (const std::string& line : linesOf(runCommand({command, "--help"}).out)) {
+      INFO(line);
+      CHECK(columnsOfTable(line) <= 100);
     }
   }
 }
@@ -110,15 +137,13 @@ TEST_CASE("the table ends with what was saved, and at what cost") {
                   "cistern,torch,direct", "--conf", "backing:segments"})
           .out;
   INFO(out);
-  const std::string summary = out.substr(out.find("\n\nIn short:"));
-  std::string flat = summary;
-  std::replace(flat.begin(), flat.end(), '\n', ' ');
-  CHECK_THAT(flat, ContainsSubstring("the 2 programs ask for 60.00 MiB at their peaks, added up"));
-  CHECK_THAT(flat, ContainsSubstring("cistern reserves 60.00 MiB to serve them: as much as "
-                                     "torch-rules, as much as direct."));
-  CHECK_THAT(flat, ContainsSubstring("Calls to the driver that the program waits for: "));
-  CHECK_THAT(flat, ContainsSubstring("; under torch-rules "));
-  CHECK_THAT(flat, ContainsSubstring(", under direct 3 ("));
+  CHECK_THAT(flat(out),
+             ContainsSubstring("the 2 programs ask for 60.00 MiB at their peaks, added up"));
+  CHECK_THAT(flat(out), ContainsSubstring("cistern reserves 60.00 MiB to serve them: as much as "
+                                          "torch-rules, as much as direct."));
+  CHECK_THAT(flat(out), ContainsSubstring("Calls to the driver that the program waits for: "));
+  CHECK_THAT(flat(out), ContainsSubstring("; under torch-rules "));
+  CHECK_THAT(flat(out), ContainsSubstring(", under direct 3 ("));
   CHECK_THAT(out, ContainsSubstring("not PyTorch"));
 }
 
@@ -129,20 +154,132 @@ TEST_CASE("the summary counts the calls that the table has, and no others") {
   const Args args = {"replay", trace.path(), "--device", "sim", "--policy", "driver-pool"};
   const std::string out = runCommand(args).out;
   INFO(out);
-  const std::string row = out.substr(out.find("    driver-pool"));
+  const std::string row = out.substr(out.find("\n  driver-pool"));
   std::istringstream cells(row);
   std::string policy, reserved, unit, efficiency, percent, ns, calls;
   cells >> policy >> reserved >> unit >> efficiency >> percent >> ns >> calls;
-  std::string flat = out;
-  std::replace(flat.begin(), flat.end(), '\n', ' ');
-  CHECK_THAT(flat, ContainsSubstring("that the program waits for: " + calls + " ("));
+  CHECK_THAT(flat(out), ContainsSubstring("that the program waits for: " + calls + " ("));
 }
 
-TEST_CASE("--fit says in bytes what would serve") {
+TEST_CASE("--fit says for each trace and policy what serves it, as --capacity takes it") {
+  const TempFile one("one.trace", TraceText().allocate(40 * kMiB).text());
+  const TempFile odd("odd.trace", TraceText().allocate(40 * kMiB + 1).text());
+  const Args args = {"replay", one.path(), odd.path(), "--device",
+                     "sim",    "--fit",    "--policy", "direct,driver-pool"};
+  const std::string out = runCommand(args).out;
+  INFO(out);
+  CHECK_THAT(out, ContainsSubstring("  fits in  "));
+  CHECK_THAT(out, ContainsSubstring(" 40MiB "));
+  CHECK_THAT(out, ContainsSubstring(" 41MiB "));
+  Args json = args;
+  json.emplace_back("--json");
+  const auto rows = runCommand(json).rows();
+  CHECK(rows.at(0)["fit_bytes"] == 40 * kMiB);
+  CHECK(rows.at(1)["fit_bytes"].is_null());
+}
+
+// Expandable segments may need more where the device is that small.
+TEST_CASE("a capacity that --fit prints serves the trace") {
+  for (const std::string policy : {"cistern", "torch-rules", "direct"}) {
+    const Args base = {"replay", recordedTrace("streams_prefetch"), "--device", "sim", "--policy",
+                       policy};
+    Args fit = base, held = base;
+    fit.emplace_back("--fit");
+    std::istringstream words(runCommand(fit).out);
+    std::string word;
+    while (words >> word && !(word.ends_with("MiB") && word.size() > 3)) {
+    }
+    held.insert(held.end(), {"--capacity", word});
+    INFO(policy << ' ' << word);
+    CHECK(runCommand(held).status == 0);
+  }
+}
+
+TEST_CASE("the table, JSON and CSV say what was run") {
   const TempFile trace("one.trace", TraceText().allocate(40 << 20).text());
-  const std::string out = runCommand({"replay", trace.path(), "--device", "sim", "--fit"}).out;
-  CHECK_THAT(out,
-             ContainsSubstring("smallest capacity that serves it, within .25 %: cistern 40 MiB."));
+  REQUIRE(setenv("CISTERN_CONF", "free_log:1,limit:1GiB", 1) == 0);
+  const Args args = {
+      "replay",       trace.path(), "--device",   "sim", "--policy",  "cistern,direct",
+      "--conf",       "free_log:2", "--repeat",   "3",   "--threads", "2",
+      "--gpu-lag-us", "10ms",       "--capacity", "1GiB"};
+  const auto with = [&](const char* format) {
+    Args more = args;
+    more.emplace_back(format);
+    return runCommand(more);
+  };
+  const std::string version = linesOf(runCommand({"--version"}).out).at(0).substr(8);
+  const std::string table = runCommand(args).out;
+  const auto rows = with("--json").rows();
+  const std::string csv = with("--csv").out;
+  REQUIRE(unsetenv("CISTERN_CONF") == 0);
+  INFO(table);
+  CHECK_THAT(flat(table),
+             ContainsSubstring("Replayed 3 times on 2 threads on the simulated device of "
+                               "1.00 GiB, whose GPU is 10,000 µs behind the host, by "
+                               "cistern " +
+                               version + "."));
+  CHECK_THAT(flat(table), ContainsSubstring("Options of cistern: limit:1 GiB,free_log:2."));
+  CHECK_THAT(flat(table), ContainsSubstring("Each policy may reserve 1.00 GiB at most."));
+  CHECK_THAT(flat(table), !ContainsSubstring("Options of direct"));
+  CHECK(rows.at(0)["conf"] == "limit:1 GiB,free_log:2");
+  CHECK(rows.at(1)["conf"].is_null());
+  for (const auto& row : rows) {
+    CHECK(row["capacity_bytes"] == kGiB);
+    CHECK(row["gpu_lag_us"] == 10'000);
+    CHECK(row["repeat"] == 3);
+    CHECK(row["threads"] == 2);
+    CHECK(row["version"] == version);
+  }
+  CHECK_THAT(csv, ContainsSubstring(",\"limit:1 GiB,free_log:2\",1073741824,10000,3,2,"));
+  CHECK_THAT(csv, ContainsSubstring(",false,,,1073741824,10000,3,2,"));
+}
+
+TEST_CASE("options that no policy reads are said, and a policy that is named twice") {
+  const TempFile trace("one.trace", TraceText().allocate(40 << 20).text());
+  const auto ran = [&](const Args& more) {
+    Args args = {"replay", trace.path(), "--device", "sim"};
+    args.insert(args.end(), more.begin(), more.end());
+    return runCommand(args);
+  };
+  const Outcome unread = ran({"--policy", "torch-expandable", "--conf", "free_log:2", "--page-size",
+                              "2MiB", "--no-recycle"});
+  CHECK(unread.status == 0);
+  for (const std::string option : {"--conf", "--page-size", "--no-recycle"}) {
+    CHECK_THAT(unread.err, ContainsSubstring("cistern: note: " + option +
+                                             " has no effect: policy cistern reads it, and "
+                                             "torch-expandable does not\n"));
+  }
+  CHECK_THAT(flat(unread.out), ContainsSubstring("No policy here reads options: "));
+  CHECK(ran({"--policy", "torch-expandable,cistern", "--conf", "free_log:2"}).err.empty());
+
+  REQUIRE(setenv("CISTERN_CONF", "free_log:2", 1) == 0);
+  const Outcome environment = ran({"--policy", "direct"});
+  REQUIRE(unsetenv("CISTERN_CONF") == 0);
+  CHECK(environment.err.empty());
+  CHECK_THAT(flat(environment.out), ContainsSubstring("No policy here reads options: free_log:2."));
+
+  const Outcome twice = ran({"--policy", "torch,direct,torch-rules", "--json"});
+  CHECK(twice.rows().size() == 2);
+  CHECK(twice.err == "cistern: note: --policy names torch-rules more than once: it has one row\n");
+}
+
+TEST_CASE("what a program waits for stands beside its own time") {
+  const TempFile timed("timed.trace",
+                       TraceText().allocate(1000, 0, 500'000).free(0, 500'000).text());
+  const TempFile untimed("untimed.trace", TraceText().allocate(1000, 0, 0).free(0, 0).text());
+  const Args args = {"replay",   timed.path(), untimed.path(), "--device", "sim",
+                     "--repeat", "2",          "--policy",     "direct"};
+  Args json = args;
+  json.emplace_back("--json");
+  const auto rows = runCommand(json).rows();
+  CHECK(rows.at(0)["program_ms"] == 2000.0);
+  CHECK(rows.at(1)["program_ms"].is_null());
+  const double share = rows.at(0)["modelled_device_ms"].get<double>() / 2000 * 100;
+  const std::string out = runCommand(args).out;
+  INFO(out);
+  CHECK_THAT(out, ContainsSubstring("device ms  of time\n"));
+  CHECK_THAT(out, ContainsSubstring(fmt::format("  {:.1f} %\n", share)));
+  CHECK_THAT(out, ContainsSubstring("       –\n"));
 }
 
 TEST_CASE("a trace that one policy did not serve is not compared") {
@@ -233,7 +370,7 @@ TEST_CASE("colours are for those who want them") {
 }
 
 TEST_CASE("lines are broken between words, and keep to their indent") {
-  const std::string word(40, 'w');
+  const std::string word(32, 'w');
   CHECK(command::wrapped("a b") == "a b\n");
   CHECK(command::wrapped("") == "\n");
   CHECK(command::wrapped(word + " " + word + " " + word, "  ", "- ") ==

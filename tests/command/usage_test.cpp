@@ -63,9 +63,28 @@ TEST_CASE("a value that makes no sense is refused by name") {
   requireRefused(withOption("--max-unpacked", "0"), "--max-unpacked 0");
   requireRefused(withOption("--repeat", "0"), "--repeat");
   requireRefused(withOption("--repeat", "twice"), "--repeat");
-  requireRefused(withOption("--gpu-lag-us", "-1"), "--gpu-lag-us");
+  for (const char* lag : {"-1", "ms", "10min", "2h", "1.2.3ms", "3601s", "many", "1e3"})
+    requireRefused(withOption("--gpu-lag-us", lag), "--gpu-lag-us cannot be '" + std::string(lag));
   requireRefused(withOption("--threads", "0"), "--threads");
   requireRefused(withOption("--threads", "all"), "--threads");
+}
+
+TEST_CASE("a size whose unit was forgotten is refused, and bytes are taken where they are meant") {
+  const TempFile trace("small.trace", kSmallTrace);
+  const auto with = [&](const std::string& option, const std::string& value) {
+    return std::vector<std::string>{"replay", trace.path(), "--device", "sim", option, value};
+  };
+  for (const std::string option : {"--capacity", "--max-unpacked"}) {
+    requireRefused(with(option, "24"), option + ": 24 is 24 bytes; write 24GiB or 24MiB, or 24B");
+    requireRefused(with(option, "1"), ": 1 is 1 byte; ");
+  }
+  for (const std::string size : {"24GiB", "2097152", "2097152B", "2048K"})
+    CHECK(runCommand(with("--capacity", size)).status == 0);
+  CHECK(runCommand(with("--max-unpacked", "1000B")).status == 0);
+  CHECK(runCommand(with("--capacity", "24B")).status == 1);  // read, and too little
+  requireRefused(with("--page-size", "20"), "or auto (20 without a unit is 20 bytes)");
+  requireRefused(with("--conf", "limit:24"), "or none (24 without a unit is 24 bytes)");
+  requireRefused(with("--conf", "thread_cache:8"), "(8 without a unit is 8 bytes)");
 }
 
 TEST_CASE("an empty text is no value of an option") {
@@ -197,6 +216,9 @@ TEST_CASE("a pool that has no limit cannot be held to a capacity") {
   requireRefused(
       {"replay", trace.path(), "--device", "sim", "--policy", "async", "--capacity", "1G"},
       "policy async cannot be held to a --capacity");
+  requireRefused({"replay", trace.path(), "--device", "sim", "--policy", "driver-pool,async",
+                  "--capacity", "1G"},
+                 "policy driver-pool cannot be held to a --capacity");
 }
 
 TEST_CASE("a bad file is named with its line, and stops everything before anything is printed") {

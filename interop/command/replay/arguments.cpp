@@ -1,26 +1,56 @@
 #include "interop/command/replay/arguments.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "allocator/base/bytes.hpp"
 #include "allocator/base/option_table.hpp"
+#include "allocator/base/text.hpp"
 #include "allocator/device/backends.hpp"
 #include "interop/command/console.hpp"
 #include "interop/command/did_you_mean.hpp"
+#include "interop/command/replay/grouped.hpp"
 #include "interop/command/replay/policy.hpp"
 
 namespace cistern::command {
 namespace {
 
-/// None where `text` is empty, as where the option is not given.
+constexpr std::uint64_t kFewBytes = 2 * kMiB;  // less than a page
+constexpr double kMostLagUs = 3.6e9;           // an hour
+constexpr std::pair<std::string_view, double> kLagUnits[] = {
+    {"", 1}, {"us", 1}, {"µs", 1}, {"ms", 1e3}, {"s", 1e6}};
+
+/// None where `text` is empty, as where the option is not given. A number without a unit is bytes,
+/// and so few of them that a unit is missing are refused.
 std::optional<std::uint64_t> parseSize(std::string_view option, const std::string& text) try {
   if (text.empty()) return std::nullopt;
-  if (const std::uint64_t bytes = parseBytes(text); bytes > 0) return bytes;
-  throw UsageError(fmt::format("{} {}: must be more than nothing", option, text));
+  const std::uint64_t bytes = parseBytes(text);
+  if (bytes == 0) throw UsageError(fmt::format("{} {}: must be more than nothing", option, text));
+  if (bytes < kFewBytes && readCount(text)) {
+    throw UsageError(fmt::format("{}: {} is {}; write {}GiB or {}MiB, or {}B if bytes are meant",
+                                 option, text, counted(bytes, "byte"), text, text, text));
+  }
+  return bytes;
 } catch (const InvalidArgument& error) {
   throw UsageError(fmt::format("{}: {}", option, error.what()));
+}
+
+/// "10000", "10000us", "10ms" or "0.01s", in µs; 0 where it is not given.
+std::uint64_t parseLag(const std::string& text) {
+  if (text.empty()) return 0;
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::optional<double> number = readReal(text.substr(0, digits));
+  const std::string_view unit = trimmed(std::string_view(text).substr(digits));
+  for (const auto& [name, us] : kLagUnits) {
+    if (unit == name && number && *number * us <= kMostLagUs)
+      return std::uint64_t(std::llround(*number * us));
+  }
+  throw UsageError(fmt::format(
+      "--gpu-lag-us cannot be '{}'; allowed: 0 to an hour, in µs or as 10ms or 1s", text));
 }
 
 std::string requireKnownDevice(const std::string& name) {
@@ -32,23 +62,38 @@ std::string requireKnownDevice(const std::string& name) {
 }
 
 /// Each once, in the order given.
-std::vector<std::string> policiesFrom(const std::vector<std::string>& names) {
-  std::vector<std::string> policies;
+void setPolicies(ReplaySettings& s, const std::vector<std::string>& names) {
   for (const std::string& given : names) {
     const std::string name(policyKind(given).name);
-    if (std::find(policies.begin(), policies.end(), name) == policies.end()) {
-      policies.push_back(name);
+    if (std::find(s.policies.begin(), s.policies.end(), name) == s.policies.end()) {
+      s.policies.push_back(name);
+    } else {
+      s.notes.push_back(fmt::format("--policy names {} more than once: it has one row", name));
     }
   }
-  if (policies.empty()) policies.emplace_back("cistern");
-  return policies;
+  if (s.policies.empty()) s.policies.emplace_back("cistern");
+}
+
+/// The options are given for nothing where no policy reads them.
+void noteUnread(ReplaySettings& s, const Arguments& a) {
+  const auto reads = [](const std::string& policy) { return policyKind(policy).reads_options; };
+  if (std::any_of(s.policies.begin(), s.policies.end(), reads)) return;
+  for (const auto& [given, option] :
+       {std::pair{!a.conf.empty(), "--conf"}, std::pair{!a.page_size.empty(), "--page-size"},
+        std::pair{a.no_recycle, "--no-recycle"}}) {
+    if (!given) continue;
+    s.notes.push_back(
+        fmt::format("{} has no effect: policy cistern reads it, and {} not", option,
+                    s.policies.size() == 1 ? s.policies[0] + " does" : "the policies here do"));
+  }
 }
 
 // The option's own row judges the size: a conf made of it would take "4MiB,limit:1GiB" for two.
 void setPageSize(Options& options, const std::string& text) {
   for (const OptionRow& row : optionTable()) {
     if (row.name != "page_size" || row.set(options, row.name, text)) continue;
-    throw UsageError(fmt::format("--page-size cannot be '{}'; allowed: {}", text, row.allowed()));
+    throw UsageError(fmt::format("--page-size cannot be '{}'; allowed: {}{}", text, row.allowed(),
+                                 row.readAs(row.name, text)));
   }
 }
 
@@ -109,16 +154,18 @@ ReplaySettings settingsFrom(const Arguments& a) {
   s.gpu = a.gpu;
   if (s.gpu && s.traces.empty())
     throw UsageError("--gpu chooses a GPU of a PyTorch memory snapshot, and no file is given");
-  s.policies = policiesFrom(a.policies);
+  setPolicies(s, a.policies);
   s.device = requireKnownDevice(a.device);
   s.capacity = parseSize("--capacity", a.capacity);
   s.fit = a.fit;
-  s.gpu_lag_us = a.gpu_lag_us;
+  s.gpu_lag_us = parseLag(a.gpu_lag);
   s.rounds = a.repeat;
   s.threads = a.threads;
   s.options = optionsFrom(a);
+  noteUnread(s, a);
   s.check = a.check;
   s.format = a.json ? Format::kJson : a.csv ? Format::kCsv : Format::kTable;
+  s.progress = a.progress;
   if (!a.plot.empty()) {
     s.plot = requirePicture(a.plot);
     requireOneProgram(s);

@@ -17,7 +17,7 @@ struct Arguments {
   std::string device = "auto";
   std::string capacity;
   bool fit = false;
-  std::uint64_t gpu_lag_us = 0;
+  std::string gpu_lag;
   std::uint64_t repeat = 1;
   std::size_t threads = 1;
   std::vector<std::string> conf;
@@ -29,6 +29,7 @@ struct Arguments {
   bool json = false;
   bool csv = false;
   std::string plot;
+  std::string progress;
 };
 
 /// Includes the options from the environment. Throws UsageError or OptionError, which name the

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "interop/command/replay/grouped.hpp"
+
 namespace cistern::command {
 
 // An access to missing memory is reported like a race, so a refusal needs no check here.
@@ -17,7 +19,7 @@ std::string Checker::verdict() const {
   const auto races = device_.races();
   if (races.empty()) return {};
   const bool all = races.size() < sim::RaceDetector::kMaxReports;
-  return fmt::format("{}{} races; the first: {}", all ? "" : "at least ", races.size(),
+  return fmt::format("{}{}; the first: {}", all ? "" : "at least ", counted(races.size(), "race"),
                      races.front().text);
 }
 

@@ -3,6 +3,7 @@
 // user may still be running is then a race.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "allocator/device/sim/sim_device.hpp"
@@ -18,6 +19,8 @@ class Checker {
   void allocated(const Held& block) { touch("first write", block, sim::AccessKind::kWrite); }
   void freeing(const Held& block) { touch("last read", block, sim::AccessKind::kRead); }
 
+  /// How many were found; the detector keeps sim::RaceDetector::kMaxReports at most.
+  std::uint64_t races() const { return device_.races().size(); }
   /// The findings, the first of them in words; empty when all is well.
   std::string verdict() const;
 

@@ -1,6 +1,5 @@
 // --json: one object a line for each trace and policy. docs/replay.md lists the keys.
 #include <cmath>
-#include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +11,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json orNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+template <class Value>
+Json orNull(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 
 Json nonzeroCalls(const CallCounts& calls) {
   Json counts = Json::object();
@@ -30,18 +32,9 @@ Json pagesOf(const PageCounts& pages) {
           {"returned", pages.returned}};
 }
 
-/// Nulls all but what is known without a replay.
-void leaveOutFigures(Json& line) {
-  static const std::set<std::string> known{"trace", "file", "policy", "device", "failure",
-                                           "events", "ok",     "peak_requested_bytes"};
-  for (auto& [key, value] : line.items()) {
-    if (known.count(key) == 0) value = nullptr;
-  }
-}
-
 class JsonReport final : public Report {
  public:
-  explicit JsonReport(std::ostream& out) : out_(out) {}
+  JsonReport(std::ostream& out, const ReplaySettings& settings) : out_(out), settings_(settings) {}
 
   void row(const Measurement& m) override {
     Json line;
@@ -52,19 +45,29 @@ class JsonReport final : public Report {
     line["events"] = m.events;
     line["ok"] = m.ok();
     line["peak_requested_bytes"] = m.peak_requested;
-    line["peak_reserved_bytes"] = m.peak_reserved;
+    line["peak_reserved_bytes"] = m.replayed() ? Json(m.peak_reserved) : Json(nullptr);
     line["efficiency"] = orNull(m.efficiency());
-    line["fit"] = orNull(m.fit);
-    line["ns_per_event"] = std::round(m.ns_per_event * 10) / 10;  // the clock knows no better
+    line["fit"] = orNull(m.fit());
+    line["fit_bytes"] = orNull(m.fit_bytes);
+    const double ns = std::round(m.ns_per_event * 10) / 10;  // the clock knows no better
+    line["ns_per_event"] = m.replayed() ? Json(ns) : Json(nullptr);
     line["device_calls"] = nonzeroCalls(m.calls);
     line["modelled_device_ms"] = orNull(m.modelled_ms);
+    line["program_ms"] = orNull(m.program_ms);
     line["host_bytes_peak"] = m.host_bytes_peak;
     line["background_calls"] = nonzeroCalls(m.background_calls);
     line["modelled_background_ms"] = orNull(m.modelled_background_ms);
     line["pages"] = pagesOf(m.pages);
     line["calls_by_round"] = m.calls_by_round;
     line["failure"] = m.failure;
-    if (!m.replayed) leaveOutFigures(line);
+    line["checked"] = settings_.check;
+    line["races"] = orNull(m.races);
+    line["conf"] = orNull(confOf(settings_, m.policy));
+    line["capacity_bytes"] = orNull(settings_.capacity);
+    line["gpu_lag_us"] = settings_.gpu_lag_us;
+    line["repeat"] = settings_.rounds;
+    line["threads"] = settings_.threads;
+    line["version"] = CISTERN_VERSION;
     const bool ascii_only = true;  // nothing of a name acts on a terminal, and nothing is lost
     out_ << line.dump(-1, ' ', ascii_only, Json::error_handler_t::replace) << std::endl;
   }
@@ -73,10 +76,13 @@ class JsonReport final : public Report {
 
  private:
   std::ostream& out_;
+  const ReplaySettings settings_;
 };
 
 }  // namespace
 
-std::unique_ptr<Report> jsonReport(std::ostream& out) { return std::make_unique<JsonReport>(out); }
+std::unique_ptr<Report> jsonReport(std::ostream& out, const ReplaySettings& settings) {
+  return std::make_unique<JsonReport>(out, settings);
+}
 
 }  // namespace cistern::command

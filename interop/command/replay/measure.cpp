@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "interop/command/replay/fit.hpp"
 #include "interop/command/replay/replayer.hpp"
 
@@ -22,35 +24,35 @@ constexpr const char* kUsesMissing =
     "no figure: under this policy a freed block stays taken while other streams use it, and the "
     "trace does not say until when (stream_uses in docs/traces.md)";
 
-Measurement ofTrace(const Script& script) {
+/// What is known before anything is replayed.
+Measurement factsOf(const Script& script, const PolicyKind& kind, const ReplaySettings& s) {
   Measurement m;
   m.trace = script.name;
   m.file = script.file;
   m.shares_name = script.shares_name;
+  m.policy = kind.name;
+  m.device = s.device;
   m.events = script.steps.size();
   m.peak_requested = script.peak_requested;
   m.uses_not_said = script.streams > 1 && script.stream_uses == trace::StreamUses::kNotSaid;
+  if (script.duration_us > 0) m.program_ms = double(script.duration_us) / 1e3 * double(s.rounds);
   return m;
 }
 
-Measurement notReplayed(const Script& script, const PolicyKind& kind, const std::string& device) {
-  Measurement m = ofTrace(script);
-  m.policy = kind.name;
-  m.device = device;
-  m.replayed = false;
-  m.failure = kUsesMissing;
-  return m;
+/// Why the policy has no figure of the trace; empty if it has one.
+std::string reasonAgainst(const Script& script, const PolicyKind& kind, const ReplaySettings& s) {
+  if (s.capacity && !kind.takes_capacity) return cannotBeHeld(kind.name);
+  const bool lacks = script.stream_uses == trace::StreamUses::kMissing;
+  return kind.waits_for_uses && lacks ? kUsesMissing : "";
 }
 
-Measurement figures(const Script& script, const Meter& meter) {
-  Measurement m = ofTrace(script);
+void addFigures(Measurement& m, const Meter& meter) {
   m.ns_per_event = meter.wallNanoseconds() / double(std::max<std::uint64_t>(meter.events(), 1));
   m.calls = meter.bill().callersCalls();
   m.modelled_ms = double(meter.bill().modelled_ns) / 1e6;
   m.background_calls = meter.bill().background_calls;
   m.modelled_background_ms = double(meter.bill().modelled_background_ns) / 1e6;
   m.calls_by_round = meter.callsByRound();
-  return m;
 }
 
 Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySettings& settings,
@@ -65,11 +67,11 @@ Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySet
                     watch ? &*watch : nullptr, settings.threads);
 
   const bool served = playAllRounds(replayer, settings.rounds, on_progress);
-  Measurement m = figures(script, replayer.meter());
-  m.policy = kind.name;
-  m.device = stage.device().backend();
+  Measurement m = factsOf(script, kind, settings);
+  addFigures(m, replayer.meter());
   if (!served) m.failure = replayer.failure();
   if (checker && served) m.failure = checker->verdict();
+  if (checker) m.races = checker->races();
   m.peak_reserved = policy->reserved().peak;
   if (watch) m.reserved_over_time = watch->reserved();
   m.host_bytes_peak = replayer.hostBytesPeak();
@@ -83,33 +85,37 @@ Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySet
 
 // The unlimited replay has shown what is enough. The device stays as it was: it is the policy that
 // is held to less.
-double fitOf(const Measurement& unlimited, const Script& script, const PolicyKind& kind,
-             const ReplaySettings& settings, const OnProgress& on_progress) {
+std::uint64_t fitOf(const Measurement& unlimited, const Script& script, const PolicyKind& kind,
+                    const ReplaySettings& settings, const OnProgress& on_progress) {
   ReplaySettings probe = settings;
   probe.check = false;
   probe.plot.clear();
   const auto served = [&](std::uint64_t capacity) {
     return replay(script, kind, probe, capacity, [](double) {}).ok();
   };
-  const std::uint64_t least =
-      leastCapacity(unlimited.peak_requested, unlimited.peak_reserved, served, on_progress);
-  return double(unlimited.peak_requested) / double(least);
+  return leastCapacity(unlimited.peak_requested, unlimited.peak_reserved, served, on_progress);
 }
 
 }  // namespace
 
+std::string cannotBeHeld(std::string_view policy) {
+  return fmt::format("policy {} cannot be held to a --capacity", policy);
+}
+
 Measurement measure(const Script& script, const PolicyKind& kind, const ReplaySettings& settings,
                     const OnProgress& on_progress) {
-  if (kind.waits_for_uses && script.stream_uses == trace::StreamUses::kMissing) {
-    return notReplayed(script, kind, settings.device);
+  if (std::string reason = reasonAgainst(script, kind, settings); !reason.empty()) {
+    Measurement m = factsOf(script, kind, settings);
+    m.failure = std::move(reason);
+    return m;
   }
   const bool search = settings.fit && kind.takes_capacity;
   const double first_share = search ? kFirstShare : 1;
   Measurement m = replay(script, kind, settings, settings.capacity,
                          [&](double done) { on_progress(done * first_share); });
   if (search && m.efficiency()) {
-    m.fit = fitOf(m, script, kind, settings,
-                  [&](double done) { on_progress(first_share + done * (1 - first_share)); });
+    m.fit_bytes = fitOf(m, script, kind, settings,
+                        [&](double done) { on_progress(first_share + done * (1 - first_share)); });
   }
   return m;
 }

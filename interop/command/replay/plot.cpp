@@ -59,7 +59,7 @@ void Plot::begin(const Script& script) {
   const Timeline timeline(script, rounds_);
   picture_.title = clipped(printable(script.name), kTitleWidth) + ": device memory over time";
   picture_.time = rounds_ == 1 ? std::string("into the program")
-                               : fmt::format("into {} rounds of the program", grouped(rounds_));
+                               : fmt::format("into {} of the program", counted(rounds_, "round"));
   picture_.span = timeline.span();
   picture_.in_events = timeline.inEvents();
   picture_.asked = {"asked", "asked for", "peak " + formatBytes(script.peak_requested), 0,
@@ -67,6 +67,7 @@ void Plot::begin(const Script& script) {
 }
 
 void Plot::row(const Measurement& row) {
+  if (!row.reserved_over_time) return;  // it was not replayed
   const PolicyKind& kind = policyKind(row.policy);
   if (!row.reserved_over_time) {
     not_replayed_ += fmt::format(" There is no figure for {}.", kind.title);

@@ -7,6 +7,7 @@
 #include "interop/command/console.hpp"
 #include "interop/command/did_you_mean.hpp"
 #include "interop/command/replay/policy.hpp"
+#include "interop/command/replay/replay_report.hpp"
 
 namespace cistern::command {
 namespace {
@@ -22,22 +23,27 @@ std::string virtualMemoryLacks(const Device& device) {
 }
 
 constexpr std::array<PolicyKind, 6> kPolicies = {{
-    {"cistern", "Cistern", "Cistern's allocator, with the options of --conf", true, true,
+    {"cistern", "Cistern", "Cistern's allocator, with the options of --conf", true, true, true,
      makeCistern, lacksNothing},
     {kTorchRules, "PyTorch's rules", "Cistern's engine under PyTorch's rules, not PyTorch", true,
-     true, makeTorch, lacksNothing},
+     true, false, makeTorch, lacksNothing},
     {"torch-expandable", "PyTorch, expandable (model)",
-     "a model of PyTorch with expandable segments", true, true, makeTorchExpandable,
+     "a model of PyTorch with expandable segments", true, true, false, makeTorchExpandable,
      virtualMemoryLacks},
     {"driver-pool", "driver's pool (model)", "a model of the driver's stream-ordered pool", false,
-     true, makeDriverPool, virtualMemoryLacks},
+     true, false, makeDriverPool, virtualMemoryLacks},
     {"direct", "no allocator", "no allocator: a device malloc and free each time", true, false,
-     makeDirect, lacksNothing},
-    {"async", "driver's own pool", "the driver's own stream-ordered pool", false, true, makeAsync,
-     asyncLacks},
+     false, makeDirect, lacksNothing},
+    {"async", "driver's own pool", "the driver's own stream-ordered pool", false, true, false,
+     makeAsync, asyncLacks},
 }};
 
 }  // namespace
+
+std::optional<std::string> confOf(const ReplaySettings& settings, std::string_view policy) {
+  if (!policyKind(policy).reads_options) return std::nullopt;
+  return settings.options.conf();
+}
 
 std::span<const PolicyKind> policyKinds() { return kPolicies; }
 

@@ -65,6 +65,7 @@ struct PolicyKind {
   std::string_view text;   ///< for --help
   bool takes_capacity;     ///< whether it can be held to PolicySettings::capacity
   bool waits_for_uses;     ///< whether a freed block stays taken while other streams use it
+  bool reads_options;      ///< whether PolicySettings::options matter to it
   std::unique_ptr<Policy> (*make)(Device& device, const PolicySettings& settings);
   /// Why it cannot run on that device; empty when it can.
   std::string (*lacks)(const Device& device);

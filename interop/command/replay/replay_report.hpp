@@ -3,8 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interop/command/replay/measurement.hpp"
@@ -26,10 +28,14 @@ class Report {
   virtual bool explainsFailures() const { return false; }
 };
 
-/// At most 100 columns wide. `device`: in words.
+/// `device`: in words.
 std::unique_ptr<Report> tableReport(std::ostream& out, const ReplaySettings& settings,
                                     std::string device, bool colours);
-std::unique_ptr<Report> jsonReport(std::ostream& out);
-std::unique_ptr<Report> csvReport(std::ostream& out);
+std::unique_ptr<Report> jsonReport(std::ostream& out, const ReplaySettings& settings);
+std::unique_ptr<Report> csvReport(std::ostream& out, const ReplaySettings& settings);
+
+/// The options that the policy was run with, as --conf takes them: those that differ from their
+/// defaults. None for a policy that reads no options.
+std::optional<std::string> confOf(const ReplaySettings& settings, std::string_view policy);
 
 }  // namespace cistern::command

@@ -33,6 +33,9 @@ struct ReplaySettings {
   Options options;          ///< of the policy "cistern"
   bool check = false;
   Format format = Format::kTable;
+  std::vector<std::string> notes;  ///< what was given and has no effect; each is one line
+  /// The terminal of the progress line; empty: stderr, if that is one.
+  std::string progress;
   std::string plot;  ///< the file that a picture goes to; empty: none is drawn
 };
 

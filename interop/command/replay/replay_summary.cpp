@@ -1,7 +1,6 @@
 #include "interop/command/replay/replay_summary.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -19,7 +18,6 @@ struct Total {
   std::uint64_t calls = 0;         ///< that the program waits for
   std::optional<double> ms = 0.0;  ///< of these; none on a real device
   double background_ms = 0;
-  std::optional<std::uint64_t> capacity_mib = 0;  ///< the least that serves; none without --fit
 };
 
 void add(Total& total, const Measurement& m) {
@@ -29,10 +27,6 @@ void add(Total& total, const Measurement& m) {
   if (!m.modelled_ms) total.ms.reset();
   if (total.ms) *total.ms += *m.modelled_ms;
   total.background_ms += m.modelled_background_ms.value_or(0);
-  if (!m.fit || *m.fit <= 0) total.capacity_mib.reset();
-  if (total.capacity_mib)
-    *total.capacity_mib +=
-        std::uint64_t(std::ceil(double(m.peak_requested) / *m.fit / double(kMiB)));
 }
 
 std::string memoryAgainst(const Total& own, const Total& other) {
@@ -59,19 +53,6 @@ std::string cost(const Total& total) {
   return fmt::format("{} ({}{})", grouped(total.calls), duration(*total.ms), background);
 }
 
-/// Empty where no policy has one.
-std::string capacities(const std::vector<Total>& totals, std::size_t traces) {
-  std::string text;
-  for (const Total& total : totals) {
-    if (!total.capacity_mib) continue;
-    text +=
-        fmt::format("{} {} {} MiB", text.empty() ? ":" : ",", total.policy, *total.capacity_mib);
-  }
-  if (text.empty()) return "";
-  return fmt::format(" The smallest capacity that serves {}, within .25 %{}.",
-                     traces == 1 ? "it" : "each, added up", text);
-}
-
 std::string sentences(const std::vector<Total>& totals, std::size_t traces) {
   const Total& own = totals.front();
   std::string memory, calls;
@@ -85,11 +66,10 @@ std::string sentences(const std::vector<Total>& totals, std::size_t traces) {
                   : fmt::format("the {} programs ask for {} at their peaks, added up", traces,
                                 formatBytes(own.asked));
   return fmt::format(
-      "In short: {}. {} reserves {} to serve {}{}.{} Calls to the driver that the program waits "
-      "for: "
-      "{}{}.",
+      "In short: {}. {} reserves {} to serve {}{}. Calls to the driver that the program waits "
+      "for: {}{}.",
       programs, own.policy, formatBytes(own.reserved), traces == 1 ? "it" : "them", memory,
-      capacities(totals, traces), cost(own), calls);
+      cost(own), calls);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "interop/command/replay/grouped.hpp"
+#include "interop/command/replay/out_of_memory.hpp"
 
 namespace cistern::command {
 namespace {
@@ -49,10 +50,16 @@ void Replayer::check(const Held& held, Look look) {
 template <class Part>
 void Replayer::attempt(Part part) try {
   part();
+} catch (const OutOfMemory& error) {
+  fail(outOfMemoryText(error.report(), script_, stage_));
 } catch (const Error& error) {
+  fail(error.what());
+}
+
+void Replayer::fail(const std::string& why) {
   if (!failure_.empty()) return;  // the first one counts
-  failure_ = fmt::format("event {} of {}: {}", grouped(played_), grouped(script_.steps.size()),
-                         error.what());
+  failure_ =
+      fmt::format("event {} of {}: {}", grouped(played_), grouped(script_.steps.size()), why);
 }
 
 // The checks are work that lags as well as any other. Work alone is left on the meter's clock: it

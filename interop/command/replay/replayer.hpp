@@ -61,6 +61,7 @@ class Replayer {
   void check(const Held& held, Look look);
   template <class Part>
   void attempt(Part part);
+  void fail(const std::string& why);
 
   const Script& script_;
   Stage& stage_;

@@ -1,5 +1,9 @@
 #include "interop/command/replay/run_replay.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,10 +34,10 @@ void requireSense(const ReplaySettings& s) {
     if (isSimulated(s.device) || !given) continue;
     throw UsageError(fmt::format("{} needs --device sim; the device is {}", option, s.device));
   }
-  for (const std::string& name : s.policies) {
-    if (!s.capacity || policyKind(name).takes_capacity) continue;
-    throw UsageError(fmt::format("policy {} cannot be held to a --capacity", name));
-  }
+  if (!s.capacity) return;
+  const auto held = [](const std::string& name) { return policyKind(name).takes_capacity; };
+  if (std::any_of(s.policies.begin(), s.policies.end(), held)) return;
+  throw UsageError(cannotBeHeld(s.policies.front()));
 }
 
 std::string inWords(Stage& stage, const ReplaySettings& s) {
@@ -89,8 +93,8 @@ std::vector<Script> readAll(const ReplaySettings& s, Progress& progress, Console
 
 std::unique_ptr<Report> reportFor(const ReplaySettings& s, const std::string& device,
                                   const Console& console) {
-  if (s.format == Format::kJson) return jsonReport(console.out);
-  if (s.format == Format::kCsv) return csvReport(console.out);
+  if (s.format == Format::kJson) return jsonReport(console.out, s);
+  if (s.format == Format::kCsv) return csvReport(console.out, s);
   return tableReport(console.out, s, device, console.colours);
 }
 
@@ -140,6 +144,16 @@ void writePlot(Plot& plot, const ReplaySettings& s, const std::string& device, C
   console.out << '\n' << wrapped(fmt::format("The picture is in {}.", printable(plot.path())));
 }
 
+/// Closed where none is named.
+std::ofstream openedTerminal(const std::string& path) {
+  std::ofstream terminal;
+  if (path.empty()) return terminal;
+  errno = 0;
+  terminal.open(path);
+  if (terminal) return terminal;
+  throw UsageError(fmt::format("--progress {}: cannot be written: {}", path, std::strerror(errno)));
+}
+
 }  // namespace
 
 ExitStatus runReplay(ReplaySettings settings, Console& console) {
@@ -148,8 +162,10 @@ ExitStatus runReplay(ReplaySettings settings, Console& console) {
   const std::string device = requireDevice(settings);
   std::optional<Plot> plot;
   if (!settings.plot.empty()) plot.emplace(settings);
-  Progress progress(console);
+  std::ofstream terminal = openedTerminal(settings.progress);
+  Progress progress = terminal.is_open() ? Progress(terminal) : Progress(console);
   const std::vector<Script> scripts = readAll(settings, progress, console);
+  for (const std::string& note : settings.notes) console.err << "cistern: note: " << note << '\n';
   const auto report = reportFor(settings, device, console);
   report->begin();
   const ExitStatus status =

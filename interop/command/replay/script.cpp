@@ -13,7 +13,9 @@ class ScriptMaker {
   explicit ScriptMaker(const trace::Trace& trace) {
     script_.name = trace.name;
     script_.streams = std::uint32_t(trace.streams);
+    script_.stream_names = trace.stream_names;
     script_.peak_requested = trace.peak_requested_bytes;
+    script_.duration_us = trace.duration_us;
     script_.steps.reserve(trace.events.size());
     script_.stream_uses = trace.stream_uses;
     slots_.reserve(trace.allocations);

@@ -39,7 +39,9 @@ struct Script {
   std::vector<Step> steps;
   std::uint32_t slots = 0;  ///< the most blocks that live, or are still used, at once
   std::uint32_t streams = 0;
-  std::uint64_t peak_requested = 0;  ///< the most bytes, as asked, that live at once
+  std::vector<std::uint64_t> stream_names;  ///< the trace's own, by stream
+  std::uint64_t peak_requested = 0;         ///< the most bytes, as asked, that live at once
+  std::uint64_t duration_us = 0;  ///< that the program took, as recorded; 0 if no time was
   trace::StreamUses stream_uses = trace::StreamUses::kNotSaid;
 };
 

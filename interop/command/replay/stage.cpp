@@ -51,6 +51,12 @@ Stage::~Stage() {
   for (const Stream stream : streams_) (void)device_->destroyStream(stream);
 }
 
+std::optional<std::uint32_t> Stage::numberOf(Stream stream) const {
+  const auto found = std::find(streams_.begin(), streams_.end(), stream);
+  if (found == streams_.end()) return std::nullopt;
+  return std::uint32_t(found - streams_.begin());
+}
+
 void Stage::settle() {
   if (owed_ns_ <= 0) return;
   if (sim_ != nullptr) sim_->advanceHost(std::uint64_t(owed_ns_));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ class Stage {
 
   Device& device() { return *device_; }
   /// Null on a real device.
-  sim::SimDevice* sim() { return sim_; }
+  sim::SimDevice* sim() const { return sim_; }
   Stream stream(std::uint32_t number) const { return streams_[number]; }
+  /// The trace's number of a stream. None for a stream that the trace does not have.
+  std::optional<std::uint32_t> numberOf(Stream stream) const;
 
   /// The program does something else for so long. On a real device nothing waits.
   void pass(std::uint32_t microseconds) {

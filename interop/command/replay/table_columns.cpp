@@ -1,7 +1,5 @@
 #include "interop/command/replay/table_columns.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
@@ -14,29 +12,44 @@ namespace {
 constexpr const char* kNothing = "–";
 
 std::string percent(const std::optional<double>& fraction) {
-  return fraction ? fmt::format("{:.1f} %", *fraction * 100) : kNothing;
-}
-std::string milliseconds(const std::optional<double>& ms) {
-  return ms ? fmt::format("{:.1f}", *ms) : kNothing;
+  if (!fraction) return kNothing;
+  return *fraction < 9.9995 ? fmt::format("{:.1f} %", *fraction * 100) : "> 999 %";
 }
 
-std::string reserved(const Measurement& m) { return formatBytes(m.peak_reserved); }
+/// In at most ten columns: "1023.99 MiB" loses a digit.
+std::string cellBytes(std::uint64_t bytes) {
+  std::string text = formatBytes(bytes);
+  if (text.size() > 10) text.erase(text.find(' ') - 1, 1);
+  return text;
+}
+
+/// In at most seven columns.
+std::string cellCount(std::uint64_t number) {
+  if (number < 1'000'000) return grouped(number);
+  return number < 1'000'000'000 ? fmt::format("{:.1f}M", double(number) / 1e6)
+                                : fmt::format("{:.3g}G", double(number) / 1e9);
+}
+
+std::string reserved(const Measurement& m) {
+  return m.replayed() ? cellBytes(m.peak_reserved) : kNothing;
+}
 std::string efficiency(const Measurement& m) { return percent(m.efficiency()); }
-std::string fit(const Measurement& m) { return percent(m.fit); }
-std::string speed(const Measurement& m) { return fmt::format("{:.0f}", m.ns_per_event); }
-std::string calls(const Measurement& m) { return grouped(totalOf(m.calls)); }
-std::string callersTime(const Measurement& m) { return milliseconds(m.modelled_ms); }
-std::string backgroundTime(const Measurement& m) { return milliseconds(m.modelled_background_ms); }
+std::string speed(const Measurement& m) {
+  return m.replayed() ? fmt::format("{:.0f}", m.ns_per_event) : kNothing;
+}
+std::string calls(const Measurement& m) {
+  return m.replayed() ? cellCount(totalOf(m.calls)) : kNothing;
+}
+std::string shareOfTime(const Measurement& m) { return percent(m.shareOfTime()); }
 
-std::string moved(const Measurement& m) {
-  if (m.pages.created == 0) return kNothing;
-  return grouped(m.pages.recycled + m.pages.revived);
+std::string fitsIn(const Measurement& m) {
+  return m.fit_bytes ? capacityText(*m.fit_bytes) : kNothing;
 }
 
-/// Whether a row may have pages: none but the policy cistern's has.
-bool withPages(const ReplaySettings& s) {
-  return s.options.backing == Backing::kPages &&
-         std::find(s.policies.begin(), s.policies.end(), "cistern") != s.policies.end();
+std::string callersTime(const Measurement& m) {
+  if (!m.modelled_ms) return kNothing;
+  return *m.modelled_ms < 1e6 ? fmt::format("{:.1f}", *m.modelled_ms)
+                              : fmt::format("{:.3g}", *m.modelled_ms);
 }
 
 }  // namespace
@@ -47,25 +60,21 @@ std::vector<Column> columnsFor(const ReplaySettings& s) {
   const auto add = [&](bool shown, const Column& column) {
     if (shown) columns.push_back(column);
   };
-  add(true, {"reserved", 11, reserved,
+  add(true, {"reserved", 10, reserved,
              "reserved: the most that the policy took from the device at once."});
-  add(true, {"efficiency", 10, efficiency,
-             "efficiency: what the program asks for at its peak / reserved."});
+  add(true, {"in use", 7, efficiency, "in use: what the program asks for at its peak / reserved."});
   add(s.fit,
-      {"fit", 7, fit,
-       "fit: what it asks for at its peak / the smallest capacity that serves the whole trace."});
+      {"fits in", 9, fitsIn,
+       "fits in: the smallest cap on the policy that serves the whole trace, within 0.25 %."});
   add(true, {"ns/event", 8, speed,
              "ns/event: time of this machine's processor for each allocation and free."});
-  add(true, {"calls", 9, calls,
-             "calls: to the driver, that the program waited for; not those in the background."});
+  add(!s.fit || !modelled,
+      {"calls", 7, calls,
+       "calls: to the driver, that the program waited for; not those in the background."});
   add(modelled, {"device ms", 9, callersTime,
-                 "device ms: what these calls would take on a real GPU (modelled)."});
-  add(modelled && withPages(s),
-      {"bg ms", 6, backgroundTime, "bg ms: the same of the calls made in the background."});
-  add(withPages(s),
-      {"moved", 7, moved,
-       "moved: pages mapped where they were needed, or taken back into use, rather than "
-       "new ones made."});
+                 "device ms: what the calls that the program waits for would take on a real GPU "
+                 "(modelled)."});
+  add(modelled, {"of time", 7, shareOfTime, "of time: device ms / the program's recorded time."});
   return columns;
 }
 

@@ -1,6 +1,6 @@
 // The table for people. It has a line for each trace, and below it a row for each policy. At the
-// end it has a summary of the figures and their meaning. Only a single word may be wider than a
-// page.
+// end it has what was run, the meaning of the figures, and their summary. It fits a terminal of
+// 80 columns; only a single word may be wider.
 #include <algorithm>
 #include <sstream>
 
@@ -21,8 +21,7 @@ namespace {
 constexpr const char* kUsesNotSaid =
     "streams: a trace of several streams without stream_uses says nothing of uses that outlast a "
     "free (record_stream). Each free counts as ordered in its own stream: see docs/traces.md.";
-constexpr const char* kNoFigure = "–";
-constexpr std::size_t kNameWidth = 48;  // a longer one of a trace is cut
+constexpr std::size_t kNameWidth = 30;  // a longer one of a trace is cut
 
 // A path differs from another most often at its end.
 std::string titleOf(const Measurement& m) {
@@ -50,21 +49,20 @@ class TableReport final : public Report {
   // The trace's name and its peak stand once, above its rows.
   void row(const Measurement& m) override {
     if (m.policy == settings_.policies.front()) {
-      out_ << (rows_.empty() ? "" : "\n") << "  " << bold(titleOf(m))
-           << fmt::format(": {} at its peak, {} events\n", formatBytes(m.peak_requested),
-                          grouped(m.events));
+      out_ << (rows_.empty() ? "" : "\n") << bold(titleOf(m))
+           << fmt::format(": {} at its peak, {}\n", formatBytes(m.peak_requested),
+                          counted(m.events, "event"));
     }
-    out_ << line("  " + m.policy, [&](const Column& column) {
-      return m.replayed ? column.text(m) : std::string(kNoFigure);
-    }) << '\n';
+    out_ << line(m.policy, [&](const Column& column) { return column.text(m); }) << '\n';
     if (!m.ok()) printFailure(m.failure);
     out_ << std::flush;
     rows_.push_back(m);
   }
 
   void end() override {
-    const std::string rounds = settings_.rounds == 1 ? "" : grouped(settings_.rounds) + " times ";
-    out_ << '\n' << wrapped(fmt::format("Replayed {}on {}.", rounds, device_)) << '\n';
+    out_ << '\n';
+    printSettings();
+    out_ << '\n';
     for (const std::string& policy : settings_.policies) {
       out_ << wrapped(fmt::format("{}: {}.", policy, policyKind(policy).text), "  ", "");
     }
@@ -83,7 +81,7 @@ class TableReport final : public Report {
   std::string line(std::string_view policy, TextOf text_of) const {
     std::size_t widest = 11;
     for (const std::string& name : settings_.policies) widest = std::max(widest, name.size());
-    std::string text = fmt::format("  {:<{}}", policy, widest + 2);
+    std::string text = fmt::format("  {:<{}}", policy, widest);
     for (const Column& column : columns_) {
       text += fmt::format("  {:>{}}", text_of(column), column.width);
     }
@@ -105,6 +103,38 @@ class TableReport final : public Report {
       const std::string indent = "      " + inner;
       out_ << red(wrapped(text.substr(inner.size()), indent + "  ", first + inner));
     }
+  }
+
+  void printSettings() {
+    const ReplaySettings& s = settings_;
+    const std::string rounds = s.rounds == 1 ? "" : counted(s.rounds, "time") + ' ';
+    const std::string threads = s.threads == 1 ? "" : fmt::format("on {} threads ", s.threads);
+    out_ << wrapped(fmt::format("Replayed {}{}on {}, by cistern {}.", rounds, threads, device_,
+                                CISTERN_VERSION));
+    if (s.capacity) {
+      out_ << wrapped(fmt::format("Each policy may reserve {} at most.", formatBytes(*s.capacity)));
+    }
+    printOptions();
+    if (s.check) out_ << wrapped(fmt::format("Checked for races: {}.", racesFound()));
+  }
+
+  std::string racesFound() const {
+    std::uint64_t races = 0;
+    for (const Measurement& row : rows_) races += row.races.value_or(0);
+    return races == 0 ? "none found" : grouped(races) + " found, the first in the rows above";
+  }
+
+  // A policy that reads no options is not changed by $CISTERN_CONF either.
+  void printOptions() {
+    const std::string conf = settings_.options.conf();
+    bool read = false;
+    for (const std::string& policy : settings_.policies) {
+      if (!confOf(settings_, policy)) continue;
+      out_ << wrapped(
+          fmt::format("Options of {}: {}.", policy, conf.empty() ? "the defaults" : conf));
+      read = true;
+    }
+    if (!conf.empty() && !read) out_ << wrapped("No policy here reads options: " + conf + '.');
   }
 
   void printSummary() {
