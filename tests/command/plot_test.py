@@ -43,6 +43,10 @@ class Picture:
         tick = float(ticks[-1].replace(",", "")) * UNITS[unit]
         self.bytes_per_pixel = tick / (self.floor - rules[-1])
 
+        self.marks = {mark.get("data-peak"): (float(mark.get("cx")), float(mark.get("cy")))
+                      for mark in self.root.findall(f"{SVG}circle")}
+        self.caps = [corners(path.get("d"))[0][1] for path in paths if path.get("class") == "cap"]
+
     def of_class(self, name):
         return [text for text in self.root.findall(f"{SVG}text") if text.get("class") == name]
 
@@ -90,6 +94,48 @@ class Plot(unittest.TestCase):
             for row in rows:
                 figures = f"{100 * row['efficiency']:.1f} % in use"
                 self.assertTrue(any(figures in text for text in texts), figures)
+
+    def test_the_peaks_are_marked_where_they_are_with_their_figures(self):
+        lines = [f"a {MIB} 0 1000000"]
+        for number in range(1, 4):
+            size = 300 * MIB if number == 2 else 40 * MIB
+            lines += [f"a {size} 0 1000000", f"f {number} 1000000"]
+        picture, rows = self.drawn(self.trace(lines))
+        self.assertEqual(sorted(picture.marks), sorted([*POLICIES, "asked"]))
+        figures = [text.text for text in picture.root.findall(f"{SVG}text") if "peak" in text.get("class")]
+        first, last = picture.areas[0][0][0], max(x for x, _ in picture.areas[0])
+        for row in rows:
+            x, y = picture.marks[row["policy"]]
+            peak = min(y for _, y in picture.lines[row["policy"]])
+            self.assertAlmostEqual(y, peak, delta=0.2)
+            self.assertIn(f"{row['peak_reserved_bytes'] / MIB:.2f} MiB", figures)
+        x, y = picture.marks["asked"]
+        self.assertAlmostEqual((x - first) / (last - first), 4 / 7, delta=0.01)
+        self.assertIn("301.00 MiB", figures)
+        places = [(float(text.get("x")), float(text.get("y"))) for text in picture.root.findall(f"{SVG}text")
+                  if "peak" in text.get("class")]
+        for number, (x, y) in enumerate(places):
+            for other_x, other_y in places[:number]:
+                self.assertTrue(abs(x - other_x) > 60 or abs(y - other_y) > 12.8, places)
+
+    def test_a_cap_is_a_line_across(self):
+        trace = self.trace([f"a {100 * MIB} 0 10", "f 0 10"])
+        for args in [["--capacity", "200MiB"], ["--capacity", "60MiB"]]:
+            self.replay(trace, *args)
+            picture = Picture(self.svg.read_text())
+            (cap,) = picture.caps
+            drawn = (picture.floor - cap) * picture.bytes_per_pixel
+            self.assertAlmostEqual(drawn, int(args[1][:-3]) * MIB, delta=picture.bytes_per_pixel)
+            texts = [text.text for text in picture.of_class("peak")]
+            self.assertEqual(texts, [f"cap {args[1][:-3]}.00 MiB"])
+        self.replay(trace)
+        self.assertEqual(Picture(self.svg.read_text()).caps, [])
+
+    def test_a_policy_that_cannot_be_held_to_the_cap_has_no_line(self):
+        result = self.replay(self.trace([f"a {MIB} 0 10"]), "--policy", "cistern,driver-pool",
+                             "--capacity", "1GiB")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(list(Picture(self.svg.read_text()).lines), ["cistern"])
 
     def test_a_peak_of_one_event_among_many_is_drawn(self):
         lines = ["a 1048576 0 1000"]

@@ -23,10 +23,9 @@ void Curve::holdUntil(std::uint64_t when) {
   if (reached > columns_.size()) columns_.resize(reached, {held, held, held});
 }
 
-std::uint64_t Curve::peak() const {
-  std::uint64_t peak = 0;
-  for (const Column& column : columns_) peak = std::max(peak, column.most);
-  return peak;
+std::size_t Curve::peakColumn() const {
+  const auto lower = [](const Column& a, const Column& b) { return a.most < b.most; };
+  return std::size_t(std::max_element(columns_.begin(), columns_.end(), lower) - columns_.begin());
 }
 
 }  // namespace cistern::command

@@ -25,7 +25,9 @@ class Curve {
 
   /// From the first to the last that was reached.
   const std::vector<Column>& columns() const { return columns_; }
-  std::uint64_t peak() const;
+  std::uint64_t peak() const { return columns_[peakColumn()].most; }
+  /// The first column that saw the peak.
+  std::size_t peakColumn() const;
 
  private:
   double columns_per_tick_;

@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/bytes.hpp"
 #include "interop/command/plot/axis.hpp"
 #include "interop/command/plot/field.hpp"
 #include "interop/command/plot/labels.hpp"
+#include "interop/command/plot/peaks.hpp"
 #include "interop/command/plot/style.hpp"
 #include "interop/command/plot/svg.hpp"
 
@@ -22,6 +24,7 @@ constexpr double kLabelLeft = kRight + 26, kLabelHeight = 40;
 Field fieldFor(const Picture& picture) {
   std::uint64_t most = std::max<std::uint64_t>(picture.asked.curve.peak(), 1);
   for (const Series& series : picture.reserved) most = std::max(most, series.curve.peak());
+  most = std::max(most, picture.cap.value_or(0));
   return {kLeft, kRight, kTop, kBottom, kHeadroom * double(most)};
 }
 
@@ -34,7 +37,9 @@ class Drawing {
     memoryAxisLines();
     timeAxisLine();
     area();
+    cap();
     for (std::size_t i = picture_.reserved.size(); i-- > 0;) line(i);
+    peaks();
     labels();
     out_ += "</svg>\n";
     return std::move(out_);
@@ -103,6 +108,41 @@ class Drawing {
     out_ += fmt::format("<title>{}: {}</title></path>\n", escaped(series.title),
                         escaped(series.figures));
     if (series.cut_short) cross(series);
+  }
+
+  void cap() {
+    if (!picture_.cap) return;
+    const double y = field_.yOf(*picture_.cap);
+    path("cap",
+         fmt::format("M{} {}h{}", coordinate(kLeft), coordinate(y), coordinate(kRight - kLeft)));
+    write("peak", kLeft + 4, y - 5, "cap " + formatBytes(*picture_.cap));
+  }
+
+  // The circles first, so that no figure is behind one.
+  void peaks() {
+    std::vector<Peak> peaks{peakOf(picture_.asked, "base", "")};
+    for (const Series& series : picture_.reserved)
+      peaks.push_back(
+          peakOf(series, fmt::format("s{}", series.colour), fmt::format(" f{}", series.colour)));
+    for (const Peak& peak : peaks) {
+      out_ += fmt::format(
+          "  <circle class=\"mark {}\" data-peak=\"{}\" cx=\"{}\" cy=\"{}\" r=\"3.5\"/>\n",
+          peak.stroke, escaped(peak.key), coordinate(peak.x), coordinate(peak.y));
+    }
+    for (const auto& [peak, y] : stacked(std::move(peaks))) {
+      const double x = std::clamp(peak.x, kLeft + kPeakWidth / 2, kRight - kPeakWidth / 2);
+      write("peak x" + peak.fill, x, y, peak.figure);
+    }
+  }
+
+  Peak peakOf(const Series& series, std::string stroke, std::string fill) const {
+    const std::uint64_t bytes = series.curve.peak();
+    return {field_.xOf(series.curve.peakColumn()) + 0.5,
+            field_.yOf(bytes),
+            series.key,
+            std::move(stroke),
+            std::move(fill),
+            formatBytes(bytes)};
   }
 
   void cross(const Series& series) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,12 @@ struct Series {
 struct Picture {
   std::string title;
   std::string subtitle;
-  std::string description;  ///< for those who cannot see it
-  std::string note;         ///< small, at the bottom
-  std::string time;         ///< what the time axis has so many units of
-  std::uint64_t span = 0;   ///< of all curves
-  bool in_events = false;   ///< and not in µs
+  std::string description;           ///< for those who cannot see it
+  std::string note;                  ///< small, at the bottom
+  std::string time;                  ///< what the time axis has so many units of
+  std::uint64_t span = 0;            ///< of all curves
+  bool in_events = false;            ///< and not in µs
+  std::optional<std::uint64_t> cap;  ///< bytes that may be reserved: a line across
   Series asked;
   std::vector<Series> reserved;  ///< the first is drawn over the others
 };

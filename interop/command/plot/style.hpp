@@ -23,6 +23,9 @@ inline constexpr std::string_view kStyle = R"(
     .asked { fill: #8292a4; fill-opacity: .34; }
     .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
     .first { stroke-width: 2.6; }
+    .mark { fill: none; stroke-width: 1.8; }
+    .peak { font-size: 11px; stroke: #ffffff; stroke-width: 3px; paint-order: stroke; }
+    .cap { fill: none; stroke: #57606a; stroke-width: 1.4; stroke-dasharray: 6 4; }
     .leader { fill: none; stroke-opacity: .6; }
     .s0 { stroke: #0969c7; } .f0 { fill: #0969c7; }
     .s1 { stroke: #c44a00; } .f1 { fill: #c44a00; }
@@ -35,6 +38,8 @@ inline constexpr std::string_view kStyle = R"(
       .title { fill: #f0f6fc; }
       .ground { fill: #0d1117; stroke: #3d444d; }
       .grid { stroke: #2a3038; }
+      .peak { stroke: #0d1117; }
+      .cap { stroke: #9198a1; }
       .base { stroke: #656c76; }
       .asked { fill: #8f9fb2; }
       .s0 { stroke: #4da3ff; } .f0 { fill: #4da3ff; }

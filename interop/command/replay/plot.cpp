@@ -47,6 +47,7 @@ std::string figuresOf(const Measurement& row) {
 std::string descriptionOf(const Picture& picture) {
   std::string text =
       fmt::format("{}. Asked for by the program: {}.", picture.title, picture.asked.figures);
+  if (picture.cap) text += fmt::format(" Cap: {}.", formatBytes(*picture.cap));
   for (const Series& series : picture.reserved) {
     text += fmt::format(" Reserved by {}: {}.", series.title, series.figures);
   }
@@ -78,7 +79,10 @@ void Plot::row(const Measurement& row) {
 }
 
 void Plot::write(const std::string& device) {
-  picture_.subtitle = "Lines: what each allocator has reserved. Area: what the program asks for.";
+  picture_.subtitle = fmt::format(
+      "Lines: what each allocator has reserved. Area: what the program asks for. "
+      "Circles: the peaks.{}",
+      picture_.cap ? " Dashes: the cap." : "");
   picture_.note = fmt::format("Replayed on {}.{}", device, not_replayed_);
   picture_.description = descriptionOf(picture_);
   file_.write(drawn(picture_));

@@ -15,7 +15,9 @@ namespace cistern::command {
 class Plot {
  public:
   /// Pre: settings.plot names a file. Throws UsageError when it cannot be written.
-  explicit Plot(const ReplaySettings& settings) : rounds_(settings.rounds), file_(settings.plot) {}
+  explicit Plot(const ReplaySettings& settings) : rounds_(settings.rounds), file_(settings.plot) {
+    picture_.cap = settings.capacity;
+  }
 
   /// The program whose rows come next.
   void begin(const Script& script);
