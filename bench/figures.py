@@ -156,17 +156,11 @@ def efficiency(figures):
     return table(["efficiency, %", *HOW], each(figures, lambda row: percent(row["efficiency"])))
 
 
-def duration(name):
-    """Of the recorded program."""
-    text = gzip.decompress(TRACES[name].read_bytes()).decode()
-    times = (line.split()[-1] for line in text.splitlines() if line[:2] in ("a ", "f "))
-    return f"{sum(map(int, times)) / 1e6:.2g} s"
-
-
 def device_time(figures):
     rows = each(figures, lambda row: f"{row['modelled_device_ms']:.1f}")
+    takes = [f"{row['program_ms'] / 1e3:.2g} s" for row in figures.all(*LAG)]
     return table(["device ms", *HOW, "the program takes"],
-                 [[*row, duration(row[0])] for row in rows])
+                 [[*row, time] for row, time in zip(rows, takes)])
 
 
 def fits(figures):
@@ -249,6 +243,10 @@ def sentences(figures):
         if percent(one["efficiency"]) != percent(other["efficiency"]):
             yield "docs/benchmarks.md", (f"with a GPU that keeps up {one['trace']} has "
                                          f"{percent(one['efficiency'])} % in use")
+    for title, policy in [("Cistern", []), ("expandable segments", PEERS[1]), ("the driver's pool", PEERS[2])]:
+        shares = [row["modelled_device_ms"] / row["program_ms"] for row in figures.all(*policy, *LAG)]
+        yield "README.md, docs/benchmarks.md", (f"under {title} a program waits {percent(min(shares))} to "
+                                                f"{percent(max(shares))} % of its time for the driver")
     least = min(row["fit"] for row in figures.all("--gpu-lag-us", "100000", "--fit"))
     yield "docs/benchmarks.md", (f"within a cap each is served in at most {percent(1 / least - 1)} % "
                                  "more than it asks for")

@@ -60,6 +60,16 @@ class Paths(unittest.TestCase):
             self.assertIn(row, shown, "./dev docs writes it anew")
 
 
+class Demo(unittest.TestCase):
+    def test_the_demo_and_the_readme_replay_with_the_same_lag(self):
+        demo = (TOP / "dev").read_text().split("\ndemo() {")[1].split("\n}\n")[0]
+        run = re.findall(r"^  cistern replay .*(?:\\\n.*)*", demo, re.M)
+        self.assertEqual(len(run), 1)
+        self.assertIn(" ".join(figures.LAG), run[0])
+        self.assertIn("10 ms behind the host", (TOP / "README.md").read_text())
+        self.assertIn(" ".join(figures.LAG), (TOP / "README.md").read_text())
+
+
 class Marks(unittest.TestCase):
     def test_every_table_of_the_script_stands_in_one_page_and_no_other_is_asked_for(self):
         names = [name for page in figures.pages()
