@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "interop/command/replay/grouped.hpp"
-#include "interop/command/replay/out_of_memory.hpp"
+#include "interop/command/replay/trace_shortage.hpp"
 
 namespace cistern::command {
 namespace {

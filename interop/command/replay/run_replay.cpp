@@ -149,7 +149,7 @@ std::ofstream openedTerminal(const std::string& path) {
   std::ofstream terminal;
   if (path.empty()) return terminal;
   errno = 0;
-  terminal.open(path);
+  terminal.open(path, std::ios::app);  // a file keeps what it has
   if (terminal) return terminal;
   throw UsageError(fmt::format("--progress {}: cannot be written: {}", path, std::strerror(errno)));
 }

@@ -1,4 +1,4 @@
-#include "interop/command/replay/out_of_memory.hpp"
+#include "interop/command/replay/trace_shortage.hpp"
 
 #include <fmt/format.h>
 
