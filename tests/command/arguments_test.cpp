@@ -1,6 +1,7 @@
 // What the arguments of `cistern replay` ask for.
 #include "interop/command/replay/arguments.hpp"
 
+#include "interop/command/replay/progress_bar.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {
@@ -29,6 +30,13 @@ TEST_CASE("--page-size and --no-recycle win over --conf, and leave its other opt
 
   given.page_size = "auto";
   CHECK(settingsFrom(given).options.page_size == 0);
+}
+
+TEST_CASE("the time that is left is in one unit, rounded up") {
+  CHECK(command::timeLeft(0.2) == "1 s");
+  CHECK(command::timeLeft(59.2) == "60 s");
+  CHECK(command::timeLeft(91) == "2 min");
+  CHECK(command::timeLeft(5'401) == "2 h");
 }
 
 TEST_CASE("a lag is in microseconds, or has a unit") {

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 import unittest
 
 TRACE = b"a 1024 0 0\nf 0 10\n"
@@ -95,6 +96,32 @@ class Program(unittest.TestCase):
             replay.kill()  # it waits for its trace
             replay.communicate()
             self.assertFalse(os.path.exists(picture))
+
+    def test_long_work_shows_on_a_terminal_what_time_is_left_and_nothing_elsewhere(self):
+        long = [PROGRAM, "replay", "--generate", "all:0-200", "--device", "sim", "--json"]
+        for args in [long, [PROGRAM, "generate", "all:0-200"]]:
+            ours, theirs = pty.openpty()
+            with tempfile.TemporaryDirectory() as folder:
+                program = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=theirs, cwd=folder)
+                os.close(theirs)
+                text = b""
+                while b" left" not in text:  # the line comes again and again
+                    text += os.read(ours, 4096)
+                program.kill()
+                program.wait()
+            os.close(ours)
+            line = text.decode(errors="replace").split("\r")[-1].split("\x1b[K")[-1]
+            self.assertLessEqual(len(line), 80)
+            self.assertRegex(text.decode(errors="replace"), r"\d %  \d+ (s|min|h) left")
+        with tempfile.NamedTemporaryFile() as file:
+            program = subprocess.Popen(long, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            named = subprocess.Popen([*long, f"--progress={file.name}"], stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.PIPE)
+            while b" left" not in open(file.name, "rb").read():
+                time.sleep(0.02)
+            for each in (program, named):
+                each.kill()
+                self.assertEqual(each.communicate()[1], b"")
 
     def test_no_file_takes_the_place_of_a_closed_output(self):
         result = shell(">&- 2>&-", *REPLAY)

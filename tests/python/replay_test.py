@@ -1,11 +1,14 @@
 """Figures are those that the command prints."""
 
+import dataclasses
 import gzip
 import inspect
 import io
 import json
+import os
 import pathlib
 import pickle
+import pty
 import re
 import subprocess
 
@@ -34,6 +37,73 @@ def test_figures_are_those_of_the_command(trace, policy):
     assert replay.ok and replay.failure == "" and replay.ns_per_event > 0
     assert different(replay, row) == {} and replay.policy == policy
     assert replay.peak_reserved_bytes >= replay.peak_requested_bytes
+
+
+def test_every_key_of_the_command_is_a_field(trace):
+    named = {field.name for field in dataclasses.fields(cistern.Replay)} - {"failure"}
+    assert named == set(by_hand("--device=sim", str(trace)))
+
+
+def test_what_was_run_is_in_the_result(trace):
+    replay = cistern.replay(trace, conf="free_log:3", capacity="64GiB", gpu_lag_us=7, repeat=2, check=True)
+    assert (replay.conf, replay.capacity_bytes, replay.gpu_lag_us) == ("free_log:3", 64 << 30, 7)
+    assert (replay.repeat, replay.threads, replay.checked, replay.races) == (2, 1, True, 0)
+    assert replay.version == cistern.__version__ and replay.program_ms > 0
+
+
+def test_an_argument_without_effect_is_a_warning(trace):
+    with pytest.warns(UserWarning, match="--conf has no effect: .* direct does not"):
+        replay = cistern.replay(trace, "direct", conf="free_log:3")
+    assert replay.ok and replay.conf is None
+    with pytest.warns(UserWarning):
+        replay = cistern.replay(trace, "direct", conf="free_log:3", capacity="1GiB")
+    assert not replay.ok and "note" not in replay.failure and "out of memory" in replay.failure
+
+
+def long_command(tmp_path, monkeypatch):
+    """A command that shows progress where it is told, and a row that is not ok, with its reason."""
+    program = tmp_path / "cistern"
+    row = by_hand("--device=sim", str(tmp_path / "short.trace"))
+    row["ok"] = False
+    program.write_text(f"""#!/bin/sh
+for argument; do case $argument in --progress=*) echo HALFWAY >>"${{argument#--progress=}}";; esac; done
+echo why >&2
+echo '{json.dumps(row)}'
+exit 1
+""")
+    program.chmod(0o755)
+    monkeypatch.setattr(_places, "command", lambda: program)
+
+
+@pytest.mark.parametrize("progress, shown", [(None, True), (True, True), (False, False)])
+def test_progress_goes_to_the_terminal_and_the_failure_to_the_result(tmp_path, monkeypatch, progress, shown):
+    path = tmp_path / "short.trace"
+    path.write_text("a 1000 0 1\n")
+    long_command(tmp_path, monkeypatch)
+    ours, theirs = pty.openpty()
+    kept = os.dup(2)
+    try:
+        os.dup2(theirs, 2)
+        replay = cistern.replay(path, progress=progress)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+    os.set_blocking(ours, False)
+    try:
+        text = os.read(ours, 4096)
+    except BlockingIOError:
+        text = b""
+    os.close(ours)
+    os.close(theirs)
+    assert replay.failure == "why" and (b"HALFWAY" in text) == shown and b"why" not in text
+
+
+def test_nothing_is_shown_without_a_terminal(tmp_path, monkeypatch, capfd):
+    path = tmp_path / "short.trace"
+    path.write_text("a 1000 0 1\n")
+    long_command(tmp_path, monkeypatch)
+    assert cistern.replay(path).failure == "why"
+    assert capfd.readouterr().err == ""
 
 
 def test_options_and_rounds_and_fit_and_threads_count(trace):
@@ -100,6 +170,8 @@ def test_a_file_may_have_any_name(tmp_path, monkeypatch):
     ({"device": "quantum"}, cistern.ReplayError, "quantum"),
     ({"repeat": 0}, cistern.ReplayError, "repeat"),
     ({"threads": 10**6}, cistern.ReplayError, "threads"),
+    ({"capacity": 24}, cistern.ReplayError, "24 is 24 bytes; write 24GiB"),
+    ({"progress": "yes"}, TypeError, "progress must be a bool or None"),
     ({"gpu_lag_us": "1"}, TypeError, "gpu_lag_us must be an int"),
 ])
 def test_what_cannot_be_replayed_says_why(trace, arguments, kind, text):

@@ -50,6 +50,19 @@ def refused(*said):
         assert all(each in text for each in said), text
 
 
+@pytest.mark.parametrize("patience, terminal, said", [(0.01, True, True), (0.01, False, False), (60, True, False)])
+def test_a_long_compile_says_on_a_terminal_what_it_is_at(cache, monkeypatch, tmp_path, patience, terminal, said):
+    compiles_by(monkeypatch, tmp_path, "sleep 0.3; echo made >$out")
+    monkeypatch.setattr(_build, "_PATIENCE", patience)
+    monkeypatch.setattr(_build.os, "isatty", lambda number: number == 2 and terminal)
+    written = []
+    monkeypatch.setattr(_build.os, "write", lambda number, text: written.append((number, text)))
+    _build.compile_to(_build.command_line(), cache / "made.so")
+    text = b"".join(text for number, text in written if number == 2)
+    assert (b"compiling the extension for this PyTorch; it takes" in text) == said
+    assert (cache / "made.so").is_file()
+
+
 def test_a_cache_that_cannot_be_made(cache):
     cache.write_text("a file")
     refused(str(cache), "CISTERN_CACHE")

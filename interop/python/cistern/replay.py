@@ -49,15 +49,30 @@ class Replay:
     #: The peak requested divided by the smallest capacity that serves it. None unless `fit` was
     #: asked for, and for policies that cannot be held to a capacity ("async", "driver-pool").
     fit: Optional[float]
+    #: That smallest capacity.
+    fit_bytes: Optional[int]
     ns_per_event: Optional[float]
-    device_calls: Optional[Mapping[str, int]]
+    device_calls: Mapping[str, int]
     modelled_device_ms: Optional[float]
-    host_bytes_peak: Optional[int]
-    background_calls: Optional[Mapping[str, int]]
+    #: How long the program took when it was recorded, of all rounds; None without times.
+    program_ms: Optional[float]
+    host_bytes_peak: int
+    background_calls: Mapping[str, int]
     modelled_background_ms: Optional[float]
-    pages: Optional[Mapping[str, int]]
-    calls_by_round: Optional[List[int]]
-    #: The file that was replayed.
+    pages: Mapping[str, int]
+    calls_by_round: List[int]
+    #: Whether races were looked for, and how many were found; None if they were not.
+    checked: bool
+    races: Optional[int]
+    #: What was run: the options that differ from their defaults (None for a policy that reads none), the
+    #: capacity if one was given, and the version of Cistern.
+    conf: Optional[str]
+    capacity_bytes: Optional[int]
+    gpu_lag_us: int
+    repeat: int
+    threads: int
+    version: str
+    #: The file that was replayed; None for a program that is made up.
     file: Optional[str] = None
     #: Why it is not ok, with the report of an allocator that is out of memory; "" when it is.
     failure: str = ""
@@ -90,7 +105,8 @@ def replay(trace: Optional[Trace] = None, policy: str = "cistern", *,
            capacity: Optional[Size] = None, fit: bool = False, device: str = "sim",
            gpu_lag_us: SupportsIndex = 0, repeat: SupportsIndex = 1, threads: SupportsIndex = 1,
            check: bool = False, max_unpacked: Optional[Size] = None,
-           plot: Optional[PathLike] = None) -> Replay:
+           plot: Optional[PathLike] = None, gpu: Optional[SupportsIndex] = None,
+           progress: Optional[bool] = None) -> Replay:
     """Replays one program under a policy, and returns the results.
 
     `trace`: the path of a recorded program (docs/traces.md has the formats), or a binary file, which
@@ -110,7 +126,7 @@ def replay(trace: Optional[Trace] = None, policy: str = "cistern", *,
     rows = replay_all([] if trace is None else [trace], [policy], generate=[] if generate is None else [generate],
                       conf=conf, page_size=page_size, no_recycle=no_recycle, capacity=capacity, fit=fit,
                       device=device, gpu_lag_us=gpu_lag_us, repeat=repeat, threads=threads, check=check,
-                      max_unpacked=max_unpacked, plot=plot, gpu=gpu)
+                      max_unpacked=max_unpacked, plot=plot, gpu=gpu, progress=progress)
     if len(rows) != 1 and generate is not None:
         raise InvalidArgumentError(f"generate is {generate!r}, which is {len(rows)} programs: replay_all takes several")
     if len(rows) != 1:
@@ -127,7 +143,8 @@ def replay_all(traces: Iterable[Trace] = (), policies: Iterable[str] = ("cistern
                capacity: Optional[Size] = None, fit: bool = False, device: str = "sim",
                gpu_lag_us: SupportsIndex = 0, repeat: SupportsIndex = 1, threads: SupportsIndex = 1,
                check: bool = False, max_unpacked: Optional[Size] = None,
-               plot: Optional[PathLike] = None, gpu: Optional[SupportsIndex] = None) -> List[Replay]:
+               plot: Optional[PathLike] = None, gpu: Optional[SupportsIndex] = None,
+               progress: Optional[bool] = None) -> List[Replay]:
     """Replays each program under each policy, and returns the results: those of the first program
     under all policies, then those of the next.
 
@@ -141,9 +158,12 @@ def replay_all(traces: Iterable[Trace] = (), policies: Iterable[str] = ("cistern
     simulated GPU is behind the host; `repeat`: rounds with one allocator; `threads`: deal the events
     over so many; `check`: look for races (slow); `max_unpacked`: the most bytes that a gzip may
     unpack to; `plot`: draw one program's memory over time to this file, an SVG; `gpu`: of PyTorch memory
-    snapshots, the GPU of this number alone, where all that they record are programs else.
+    snapshots, the GPU of this number alone, where all that they record are programs else;
+    `progress`: show on the standard error how far it is and what time is left, once it has taken two
+    seconds. None: if that is a terminal.
 
-    Raises ReplayError if a file cannot be read; nothing is replayed then. Warns of what a file lacks.
+    Raises ReplayError if a file cannot be read; nothing is replayed then. A UserWarning says what a
+    file lacks, and which argument has no effect, as `conf` for a policy that reads no options.
     """
     arguments = [_command(), "replay", "--json", f"--device={_text(device, 'device')}",
                  f"--gpu-lag-us={_arguments.whole(gpu_lag_us, 'gpu_lag_us')}",
@@ -161,8 +181,23 @@ def replay_all(traces: Iterable[Trace] = (), policies: Iterable[str] = ("cistern
     if plot is not None:
         arguments.append("--plot=" + os.fsdecode(_arguments.path(plot, "plot")))
     files, content = _files(_several(traces, "traces"))
-    ran = subprocess.run([*arguments, *files], input=content, capture_output=True)
+    ran = _run([*arguments, *files], content, progress)
     return _rows(ran.returncode, ran.stdout.decode("utf-8", "replace"), ran.stderr.decode("utf-8", "replace"))
+
+
+def _run(arguments: List[str], content: bytes, progress: Optional[bool]) -> "subprocess.CompletedProcess[bytes]":
+    """Its messages are captured; its line of progress goes to our standard error."""
+    if progress is not None and not isinstance(progress, bool):
+        raise TypeError(f"progress must be a bool or None, not {type(progress).__name__}")
+    shown = os.isatty(2) if progress is None else progress
+    terminal = [os.dup(2)] if shown else []
+    try:
+        more = [f"--progress=/dev/fd/{number}" for number in terminal]
+        return subprocess.run([*arguments[:2], *more, *arguments[2:]], input=content, capture_output=True,
+                              pass_fds=terminal)
+    finally:
+        for number in terminal:
+            os.close(number)
 
 
 def _several(values: Iterable[_T], what: str) -> List[_T]:
@@ -201,8 +236,8 @@ def _rows(status: int, printed: str, said: str) -> List[Replay]:
     rows = [cast(Dict[str, Any], json.loads(line)) for line in printed.splitlines()]
     if status != (not all(row["ok"] for row in rows)) or not rows:
         raise ReplayError(said.strip() or f"cistern replay ended with {status} and {len(rows)} rows")
-    if said.strip():
-        warnings.warn(said.strip(), stacklevel=3)
+    for note in said.strip().splitlines():
+        warnings.warn(note.replace("cistern: ", "", 1).replace("note: ", "", 1), stacklevel=3)
     names = {field.name for field in fields(Replay)}
     return [Replay(**{name: row[name] for name in names & row.keys()}) for row in rows]
 

@@ -3,6 +3,7 @@ that come with PyTorch. `_cached.py` says where it is kept."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -10,8 +11,9 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
-from typing import Iterable, List, Optional
+from typing import Iterable, Iterator, List, Optional
 
 from .. import _places
 
@@ -20,6 +22,24 @@ _FLAGS = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-DNDE
 
 class BuildError(Exception):
     """The build failed. The text names what is missing, or has the compiler's output."""
+
+
+_PATIENCE = 2.0  # seconds
+
+
+@contextlib.contextmanager
+def said_if_long(text: str) -> Iterator[None]:
+    """If the block takes more than two seconds, a terminal on the standard error says what it is at."""
+    if not os.isatty(2):
+        yield
+        return
+    timer = threading.Timer(_PATIENCE, os.write, (2, f"cistern.torch: {text}\n".encode()))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _folders() -> List[Path]:
@@ -131,15 +151,17 @@ def compile_to(command: List[str], made: Path) -> None:
         out = Path(scratch) / "cistern_torch.so"
         # The libraries come after what needs them.
         options = next((i for i, each in enumerate(command) if each[0] == "-"), len(command))
-        ran = subprocess.run(
-            [*command[:options], str(whole), *command[options:], "-o", str(out)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
+        with said_if_long("compiling the extension for this PyTorch; it takes ten seconds or so, and is kept "
+                          f"in {made.parent}"):
+            ran = subprocess.run(
+                [*command[:options], str(whole), *command[options:], "-o", str(out)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+            )
         if ran.returncode != 0:
             raise BuildError(f"{command[0]} ended with {ran.returncode}{_first_lines(ran.stdout)}")
         if not out.is_file():

@@ -36,8 +36,9 @@ def _extension(anew: bool = False) -> Tuple[Path, bool]:
     """Its path, and whether it was made now."""
     folder = _cache()
     try:
-        command = _build.command_line()
-        path = _private.make_folder(folder) / f"cistern_torch-{_build.digest(command)}.so"
+        with _build.said_if_long("loading PyTorch, and looking for its headers; it takes some seconds"):
+            command = _build.command_line()
+            path = _private.make_folder(folder) / f"cistern_torch-{_build.digest(command)}.so"
         make = anew or not _private.is_kept(path)
         if make:
             _build.compile_to(command, path)
