@@ -3,7 +3,8 @@
 //
 // Time is virtual. A call advances the host's clock by its cost. Queued work runs later than the
 // host by the configured lag. A wait advances the clock to the end of the awaited work. The same
-// calls give the same addresses and the same times.
+// calls give the same times, and the same addresses on the first living device of an ordinal. Each
+// further device has addresses and handles of its own.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@ struct Span;
 
 struct SimConfig {
   std::uint64_t capacity = 80 * kGiB;  ///< bytes of device memory
-  /// 0 to 7. Devices of different ordinals share nothing. Two of the same ordinal give out the same
-  /// addresses, so that nobody can tell whose a pointer is.
+  /// 0 to 7. At most 128 devices of one ordinal live at a time. No two living devices of the
+  /// process share an address or a handle.
   int ordinal = 0;
   std::uint64_t granularity = 2 * kMiB;  ///< of pages; a power of two
   std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later; a day at most
@@ -187,7 +188,8 @@ class CISTERN_API SimulatedDevice : public Device {
   virtual void audit() const = 0;
 };
 
-/// A simulated device. Throws InvalidArgument for an impossible configuration.
+/// A simulated device. Throws InvalidArgument for an impossible configuration, and Error where 128
+/// devices of that ordinal live.
 CISTERN_API std::unique_ptr<SimulatedDevice> makeDevice(const SimConfig& config = {});
 
 }  // namespace sim

@@ -1,10 +1,17 @@
 // The simulated device's memory: capacity, addresses, and what it refuses.
+#include <iterator>
+#include <memory>
 #include <random>
+#include <set>
+#include <vector>
 
 #include "tests/device/sim_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
+
+using Catch::Matchers::ContainsSubstring;
 
 SimConfig ofCapacity(std::uint64_t bytes) {
   SimConfig config;
@@ -79,6 +86,54 @@ TEST_CASE("devices of different ordinals share no address and no handle", "[sim]
   SimDevice zero;
   CHECK(one.malloc(kPage).orThrow() > zero.reserve(15 * kTiB).orThrow() + 15 * kTiB - 1);
   CHECK(one.createStream().orThrow() != zero.createStream().orThrow());
+}
+
+TEST_CASE("living devices of one ordinal share no address and no handle", "[sim][memory]") {
+  const int ordinal = GENERATE(0, 7);
+  SimConfig config;
+  config.ordinal = ordinal;
+  std::vector<std::unique_ptr<SimDevice>> devices;
+  std::set<Address> places;
+  std::set<Stream> streams;
+  for (std::size_t made = 1; made <= 128; ++made) {
+    SimDevice& device = *devices.emplace_back(std::make_unique<SimDevice>(config));
+    const Address from = device.malloc(kPage).orThrow();
+    const Address to = device.reserve(100 * kTiB).orThrow() + 100 * kTiB;
+    CHECK(to <= Address{1} << 57);
+    const auto after = places.lower_bound(from);
+    CHECK((after == places.end() || *after >= to));
+    CHECK((after == places.begin() || *std::prev(after) <= from));
+    places.insert({from, to});
+    CHECK(streams.insert(device.createStream().orThrow()).second);
+  }
+  CHECK_THROWS_WITH(SimDevice(config), ContainsSubstring("128 simulated devices of ordinal"));
+  devices[70].reset();
+  SimDevice(config).audit();  // another is possible, again and again
+  SimDevice(config).audit();
+}
+
+TEST_CASE("a device that is alone has the same addresses as those before it", "[sim][memory]") {
+  Address first = 0;
+  for (int i = 0; i < 5'000; ++i) {
+    SimDevice device;
+    const Address address = device.malloc(kPage).orThrow();
+    if (i == 0) first = address;
+    REQUIRE(address == first);
+  }
+}
+
+TEST_CASE("devices that threads make at once have addresses of their own", "[sim][memory]") {
+  constexpr std::size_t threads = 4, each = 30;
+  std::vector<std::unique_ptr<SimDevice>> devices(threads * each);
+  onThreads(threads, [&](std::size_t thread) {
+    for (std::size_t i = 0; i < each; ++i) {
+      devices[thread * each + i] = std::make_unique<SimDevice>();
+      const SimDevice passing;
+    }
+  });
+  std::set<Address> addresses;
+  for (const auto& device : devices) addresses.insert(device->malloc(kPage).orThrow());
+  CHECK(addresses.size() == threads * each);
 }
 
 TEST_CASE("misused memory handles are refused and change nothing", "[sim][memory]") {

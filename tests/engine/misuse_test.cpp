@@ -135,6 +135,18 @@ TEST_CASE("a free of what was never given out is reported", "[engine]") {
   rig.allocator.free(block);
 }
 
+TEST_CASE("another allocator's block and stream are foreign, on the same ordinal too", "[engine]") {
+  MisuseRig rig, other;
+  void* const own = rig.allocator.allocate(kMiB, rig.stream());
+  const Stream stream = other.stream();
+  void* const others = other.allocator.allocate(kMiB, stream);
+  CHECK(rig.freeWrongly(toAddress(others)).kind == MisuseKind::kForeignPointer);
+  CHECK(other.freeWrongly(toAddress(own)).kind == MisuseKind::kForeignPointer);
+  CHECK_THROWS_AS(rig.allocator.allocate(kMiB, stream), InvalidArgument);
+  rig.allocator.free(own);
+  other.allocator.free(others);
+}
+
 TEST_CASE("a wrong recordStream is reported and changes nothing", "[engine]") {
   MisuseRig rig;
   const Stream user = rig.stream();

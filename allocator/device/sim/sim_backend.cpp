@@ -14,10 +14,12 @@ namespace {
 Result<int> simulatedCount() { return kDevices; }
 
 /// With the default configuration. Pre: 0 <= ordinal < kDevices.
-Result<std::unique_ptr<Device>> openSimulated(int ordinal) {
+Result<std::unique_ptr<Device>> openSimulated(int ordinal) try {
   SimConfig config;
   config.ordinal = ordinal;
   return std::unique_ptr<Device>(std::make_unique<SimDevice>(config));
+} catch (const Error& none) {
+  return DeviceError{Call::kReserve, ErrorKind::kOutOfMemory, 0, "no addresses", none.what()};
 }
 
 }  // namespace

@@ -14,14 +14,19 @@ namespace cistern::sim {
 
 SimDevice::SimDevice(SimConfig config)
     : config_(std::move(config)),
-      memory_(config_.ordinal, config_.capacity, config_.granularity),
+      space_(config_.ordinal),
+      memory_(space_, config_.capacity, config_.granularity),
       detector_(config_.race_detector),
-      next_handle_((static_cast<std::uint64_t>(config_.ordinal) << 32) + kPerThreadStream.raw + 1) {
+      next_handle_((space_.number() << 32) + kPerThreadStream.raw + 1) {
   streams_.emplace(Stream{}.raw, StreamState{0, detector_.openLane()});
 }
 
 SimDevice::~SimDevice() {
-  if (!made_.isHere()) new (this) SimDevice;
+  if (made_.isHere()) return;
+  SimConfig fresh;
+  fresh.ordinal = config_.ordinal;  // which now has a space for it
+  space_.leave();
+  new (this) SimDevice(std::move(fresh));
 }
 
 VirtualMemoryCapability SimDevice::virtualMemory() const {

@@ -15,6 +15,7 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/device/sim/address_space.hpp"
 #include "allocator/device/sim/effects.hpp"
 #include "allocator/device/sim/fault_plan.hpp"
 #include "allocator/device/sim/host_clock.hpp"
@@ -118,6 +119,7 @@ class SimDevice final : public SimulatedDevice {
 
   const Birthplace made_;
   const SimConfig config_;
+  AddressSpace space_;
   PlannedFaults faults_;  ///< has its own lock
   mutable Mutex mutex_{LockRank::kSimDevice};
   HostClock clock_ CISTERN_GUARDED_BY(mutex_);

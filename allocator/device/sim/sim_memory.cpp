@@ -10,7 +10,6 @@
 namespace cistern::sim {
 namespace {
 
-constexpr std::uint64_t kDeviceSpace = 128 * kTiB;       // of addresses, for each ordinal: 47 bits
 constexpr Address kMallocBegin = 0x10'0000'0000;         // 64 GiB, so that no small integer is one
 constexpr Address kReservationsBegin = 0x100'0000'0000;  // 1 TiB
 
@@ -19,19 +18,14 @@ std::uint64_t chargeOf(std::uint64_t bytes) {
   return roundUp(bytes, bytes < kMiB ? 512 : 2 * kMiB);
 }
 
-Address spaceOf(int ordinal) {
-  CISTERN_CHECK(ordinal >= 0 && ordinal < 8);
-  return static_cast<Address>(ordinal) * kDeviceSpace;
-}
-
 }  // namespace
 
-Memory::Memory(int ordinal, std::uint64_t capacity, std::uint64_t granularity)
+Memory::Memory(const AddressSpace& space, std::uint64_t capacity, std::uint64_t granularity)
     : capacity_(capacity),
       granularity_(granularity),
-      reservations_begin_(spaceOf(ordinal) + kReservationsBegin),
-      malloc_ranges_(spaceOf(ordinal) + kMallocBegin, reservations_begin_),
-      reservation_ranges_(reservations_begin_, spaceOf(ordinal) + kDeviceSpace) {}
+      reservations_begin_(space.begin() + kReservationsBegin),
+      malloc_ranges_(space.begin() + kMallocBegin, reservations_begin_),
+      reservation_ranges_(reservations_begin_, space.begin() + AddressSpace::kBytes) {}
 
 std::uint64_t Memory::foreignUse(std::uint64_t bytes) {
   foreign_ = std::min(bytes, capacity_ - used_);
@@ -139,7 +133,7 @@ void Memory::audit() const {
   for (const auto& [address, bytes] : reservations_) reserved_bytes += bytes;
   CISTERN_CHECK(malloc_ranges_.freeBytes() + malloced == kReservationsBegin - kMallocBegin);
   CISTERN_CHECK(reservation_ranges_.freeBytes() + reserved_bytes ==
-                kDeviceSpace - kReservationsBegin);
+                AddressSpace::kBytes - kReservationsBegin);
   malloc_ranges_.audit();
   reservation_ranges_.audit();
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/device/sim/address_space.hpp"
 #include "allocator/device/sim/backing.hpp"
 #include "allocator/device/sim/queued_work.hpp"
 #include "allocator/device/sim/ranges.hpp"
@@ -27,8 +28,8 @@ namespace cistern::sim {
 ///   a page is live while it is held or mapped;  mappings are disjoint, each in one reservation.
 class Memory {
  public:
-  /// Each device of ordinal 0 to 7 hands out addresses that no other of them does.
-  Memory(int ordinal, std::uint64_t capacity, std::uint64_t granularity);
+  /// Hands out addresses of that space.
+  Memory(const AddressSpace& space, std::uint64_t capacity, std::uint64_t granularity);
 
   /// Other programs hold `bytes`, or all that is left if that is less. Returns how much they hold.
   std::uint64_t foreignUse(std::uint64_t bytes);
