@@ -374,7 +374,8 @@ CISTERN_API cistern_status_t cistern_pinned_empty_cache(cistern_allocator_t allo
 /** The usable bytes of an allocated block. CISTERN_INVALID_POINTER for any other pointer. */
 CISTERN_API cistern_status_t cistern_pinned_block_size(cistern_allocator_t allocator,
                                                        const void* pointer, size_t* bytes);
-/** The most that may be pinned. Memory already pinned beyond it stays until freed. */
+/** The most that may be pinned; UINT64_MAX, as at first, for no limit. Memory already pinned beyond
+ *  it stays until freed. */
 CISTERN_API cistern_status_t cistern_pinned_set_limit(cistern_allocator_t allocator,
                                                       uint64_t bytes);
 CISTERN_API cistern_status_t cistern_pinned_limit(cistern_allocator_t allocator, uint64_t* bytes);

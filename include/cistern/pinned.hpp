@@ -89,7 +89,8 @@ class CISTERN_API PinnedAllocator {
   /// used freed blocks and was destroyed without forgetStream.
   void emptyCache();
 
-  /// The most that may be pinned, in bytes. Memory already pinned beyond it stays until freed.
+  /// The most that may be pinned, in bytes; kUnlimited at first. Memory already pinned beyond it
+  /// stays until freed.
   void setLimit(std::uint64_t bytes);
   std::uint64_t limit() const;
 

@@ -119,7 +119,9 @@ struct CISTERN_API Misuse {
   Address pointer = 0;
   Address block = 0;  ///< the block that covers it; 0 when there is none
   std::uint64_t block_bytes = 0;
-  Stream stream;                   ///< the stream of the heap it lies in
+  Stream stream;                   ///< the stream of the heap it lies in; see owner_gone
+  bool owner_gone = false;         ///< its pool was destroyed, or its stream forgotten: `stream`
+                                   ///< says nothing
   const void* freed_by = nullptr;  ///< the code that freed it, when still remembered
   std::uint32_t freed_on_thread = 0;
   bool pinned = false;  ///< host memory: it lies in no stream's heap, and no free is remembered

@@ -151,6 +151,8 @@ struct MemoryEvent {
   MempoolId_t pool;
 };
 
+/// All memory of an allocator. Addresses that a gone pool or stream has left, with nothing behind
+/// them, are no part of it.
 struct Snapshot {
   std::string device;                     ///< "sim device 0 (simulated device)"
   std::vector<SnapshotSegment> segments;  ///< by address

@@ -97,6 +97,29 @@ TEST_CASE("a free names who freed the block before: the program, and not the C A
   CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
 }
 
+TEST_CASE("a block of another allocator, and one of a destroyed pool, are refused in words",
+          "[c]") {
+  const cistern_allocator_t a = makeSim(), other = makeSim();
+  void *own = nullptr, *others = nullptr, *of_pool = nullptr;
+  REQUIRE(cistern_allocate(a, 512, nullptr, &own) == CISTERN_OK);
+  REQUIRE(cistern_allocate(other, 512, nullptr, &others) == CISTERN_OK);
+  CHECK(own != others);
+  CHECK(cistern_free(a, others) == CISTERN_INVALID_POINTER);
+  CHECK(lastErrorHas("never gave it out"));
+  CHECK(cistern_free(other, own) == CISTERN_INVALID_POINTER);
+  cistern_pool_t pool = nullptr;
+  REQUIRE(cistern_pool_create(a, nullptr, &pool) == CISTERN_OK);
+  REQUIRE(cistern_pool_allocate(pool, 24 << 20, nullptr, &of_pool) == CISTERN_OK);
+  REQUIRE(cistern_free(a, of_pool) == CISTERN_OK);
+  REQUIRE(cistern_pool_destroy(pool) == CISTERN_OK);
+  REQUIRE(cistern_empty_cache(a) == CISTERN_OK);
+  CHECK(cistern_free(a, of_pool) == CISTERN_INVALID_POINTER);
+  CHECK(lastErrorHas("its pool or its stream is gone"));
+  CHECK_FALSE(lastErrorHas("0xffffffffffffffff"));
+  for (const cistern_allocator_t each : {a, other})
+    CHECK(cistern_allocator_destroy(each) == CISTERN_OK);
+}
+
 TEST_CASE("a snapshot has every byte once", "[c]") {
   cistern::sim::SimConfig config;
   const auto device = cistern::sim::makeDevice(config);

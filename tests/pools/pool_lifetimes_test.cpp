@@ -1,9 +1,46 @@
 // Who keeps a pool, and what outlives it.
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "tests/pools/pools_support.hpp"
 
 namespace cistern::test {
+
+TEST_CASE("what a gone pool or stream has left is reported without a stream's number", "[pools]") {
+  PoolRig rig;
+  std::vector<Misuse> reports;
+  rig.allocator.setMisuseHook([&](const Misuse& misuse) { reports.push_back(misuse); });
+  const Stream s = rig.stream(), forgotten = rig.stream();
+  std::optional<MemPool> pool(std::in_place, rig.pools);
+  void* const of_pool = pool->allocate(24 * kMiB, s);
+  void* const of_stream = rig.allocate(24 * kMiB, forgotten);
+  rig.free(of_pool);
+  rig.free(of_stream);
+  pool.reset();
+  rig.allocator.forgetStream(forgotten);
+  rig.allocator.emptyCache();
+  rig.free(of_pool);
+  rig.free(of_stream);
+  for (int i = 0; i < 100; ++i) {  // heaps without memory are parked when others begin
+    rig.free(rig.allocate(kMiB, rig.stream()));
+    rig.free(MemPool(rig.pools).allocate(kMiB, s));
+  }
+  for (void* block : {of_pool, of_stream}) rig.free(block);
+  REQUIRE(reports.size() == 4);
+  for (const Misuse& misuse : reports) {
+    CHECK(misuse.text().find("0xffffffffffffffff") == std::string::npos);
+    CHECK(misuse.stream != Stream{UINTPTR_MAX});
+    CHECK((misuse.text().find("its pool or its stream is gone") != std::string::npos) ==
+          misuse.owner_gone);
+  }
+  if (onPages(rig.allocator)) CHECK(reports.front().owner_gone);
+  for (const SnapshotSegment& segment : rig.allocator.snapshot().segments) {
+    CHECK(segment.stream != Stream{UINTPTR_MAX});
+    for (const SnapshotBlock& block : segment.blocks) CHECK(block.stream != Stream{UINTPTR_MAX});
+  }
+}
 
 TEST_CASE("a graph that shares a MemPool counts as a user: 1, 2, 1", "[pools]") {
   PoolRig rig;

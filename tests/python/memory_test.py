@@ -73,6 +73,31 @@ def test_a_wrong_free_is_an_error_and_changes_nothing(allocator):
     assert allocator.stats().all.allocated_bytes.current == 0
 
 
+def test_a_block_of_another_allocator_is_foreign_on_the_same_ordinal_too(allocator):
+    with cistern.Allocator("sim") as other, other.stream() as stream:
+        own, others = allocator.allocate(MIB), other.allocate(MIB, stream)
+        with pytest.raises(cistern.InvalidPointerError, match="never gave it out"):
+            allocator.free(others)
+        with pytest.raises(cistern.InvalidPointerError, match="never gave it out"):
+            other.free(own)
+        with pytest.raises(cistern.InvalidArgumentError, match="not alive"):
+            allocator.allocate(MIB, stream)
+        assert allocator.block_size(own) == MIB
+        other.free(others)
+
+
+def test_a_block_of_a_destroyed_pool_is_reported_in_words(allocator):
+    pool = allocator.pool()
+    block = pool.allocate(24 * MIB)
+    allocator.free(block)
+    pool.destroy()
+    allocator.empty_cache()
+    with pytest.raises(cistern.InvalidPointerError, match="its pool or its stream is gone"):
+        allocator.free(block)
+    for segment in allocator.snapshot()["segments"]:
+        assert int(segment["stream"], 0) < 1 << 63
+
+
 def test_a_block_used_on_another_stream_waits_for_that():
     with cistern.Allocator.sim(gpu_lag_ns=10**9, conf="cross_stream_reuse:false") as allocator:
         with allocator.stream() as one, allocator.stream() as other:

@@ -52,6 +52,7 @@ def test_a_buffer_is_read_and_written_and_frees_itself(allocator):
 
 def test_limits_and_wrong_frees(allocator):
     pinned = allocator.pinned
+    assert pinned.limit is None
     pinned.limit = 4 * MIB
     assert pinned.limit == 4 * MIB
     with pytest.raises(cistern.HostOutOfMemoryError, match="the limit is 4.00 MiB"):
@@ -60,6 +61,9 @@ def test_limits_and_wrong_frees(allocator):
         pinned.free(4096)
     with pytest.raises(TypeError, match="size must be an int"):
         pinned.allocate("1")
+    pinned.limit = None
+    assert pinned.limit is None
+    pinned.free(pinned.allocate(5 * MIB))
 
 
 def test_a_buffer_that_is_gone_gives_out_no_memory(allocator):

@@ -34,6 +34,10 @@ class HeapIdentity {
   HeapIdentity(Pool& pool, Stream stream, bool on_pages)
       : pool_(&pool), stream_(stream), on_pages_(on_pages) {}
 
+  /// The stream of a parked heap (heaps/heap_table.hpp). It is no stream's name: reports leave it
+  /// out.
+  static constexpr Stream kNobodys{UINTPTR_MAX};
+
   Stream stream() const { return stream_.load(std::memory_order_relaxed); }
   /// The heap only names it: what the heap needs of its pool is in HeapOptions.
   Pool& pool() const { return *pool_.load(std::memory_order_acquire); }

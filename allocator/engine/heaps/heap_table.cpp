@@ -123,7 +123,7 @@ bool HeapTable::park(Heap& heap) noexcept {
   const Stream stream = heap.stream();
   const bool in_default = pool.isDefault();
   if (in_default ? !heap.forgotten() : pool.stage() != Pool::Stage::kDraining) return false;
-  if (!move(heap, in_default ? pool : nowhere_, kNobodys)) return false;
+  if (!move(heap, in_default ? pool : nowhere_, Heap::kNobodys)) return false;
   in_default ? void(std::erase(forgotten_, &heap)) : pool.remove(heap);
   parkedLike(pool).push_back(&heap);
   by_stream_.erase({stream.raw, &heap});

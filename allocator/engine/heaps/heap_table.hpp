@@ -117,8 +117,6 @@ class HeapTable final : public OfferBoard {
   }
   void makeRoom() CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
-  /// The stream of parked heaps.
-  static constexpr Stream kNobodys{UINTPTR_MAX};
   bool move(Heap& heap, Pool& to, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
   Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
 

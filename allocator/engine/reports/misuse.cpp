@@ -18,10 +18,11 @@ Misuse describe(const Engine& engine, const char* verb, Address address) {
   const HeldCaches held_still(*heap);
   if (!segment->covers(address, *heap)) return misuse;
   const Block* block = &heap->layout(segment->kind).covering(*segment, segment->placeOf(address));
+  if (block->isHole() && heap->frees().find(address) == nullptr) return misuse;
   misuse.block = deviceAddress(*block);
   misuse.block_bytes = block->bytes();
-  misuse.stream = heap->stream();
-  if (block->isHole() && heap->frees().find(address) == nullptr) return misuse;
+  misuse.owner_gone = heap->stream() == Heap::kNobodys;
+  if (!misuse.owner_gone) misuse.stream = heap->stream();
   const bool held = block->state() == BlockState::kAllocated;
   misuse.kind = held ? MisuseKind::kInteriorPointer : MisuseKind::kDoubleFree;
   if (const FreeLog::Entry* freed = held ? nullptr : heap->frees().find(address)) {

@@ -34,9 +34,14 @@ std::string codeName(const void* code) {
   return fmt::format("{}+{:#x}", info.dli_fname, offset(info.dli_fbase));
 }
 
+std::string ownerName(const Misuse& m) {
+  if (m.pinned) return "pinned memory";
+  return m.owner_gone ? "its pool or its stream is gone" : streamName(m.stream);
+}
+
 std::string blockText(const Misuse& m) {
   return fmt::format("the block {:#x} of {} ({})", m.block, formatBytes(m.block_bytes),
-                     m.pinned ? "pinned memory" : streamName(m.stream));
+                     ownerName(m));
 }
 
 std::string sentence(const UnusedMemory& part) {

@@ -48,6 +48,7 @@ Snapshot snapshotOf(Engine& engine) {
   withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
+      if (heap->stream() == Heap::kNobodys) continue;  // addresses alone, without memory
       forEachSegment(*heap, [&](const HeapSegment& segment) {
         snapshot.segments.push_back(pictureOf(*heap, segment));
       });

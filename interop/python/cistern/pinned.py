@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, fields
-from typing import Any, Callable, Dict, SupportsIndex
+from typing import Any, Callable, Dict, Optional, SupportsIndex
 
 from . import _arguments
 from ._arguments import StreamLike
@@ -12,6 +12,8 @@ from ._native import PinnedStatisticsStruct, check, lib, made
 from ._owned import Owned, check_block, free_address, handed_out, state
 from .buffer import OwnedBuffer
 from .statistics import Stat
+
+_UNLIMITED = (1 << 64) - 1  # the C API's limit for none
 
 
 @dataclass(frozen=True)
@@ -106,16 +108,17 @@ class Pinned:
         check(lib.cistern_pinned_empty_cache(self._allocator.value))
 
     @property
-    def limit(self) -> int:
-        """The most that may be pinned. Memory that is already pinned beyond it stays until it is
-        freed."""
+    def limit(self) -> Optional[int]:
+        """The most that may be pinned, in bytes; None, as at first, for no limit. Memory that is
+        already pinned beyond it stays until it is freed."""
         size = ctypes.c_uint64()
         check(lib.cistern_pinned_limit(self._allocator.value, ctypes.byref(size)))
-        return size.value
+        return None if size.value == _UNLIMITED else size.value
 
     @limit.setter
-    def limit(self, size: SupportsIndex) -> None:
-        check(lib.cistern_pinned_set_limit(self._allocator.value, _arguments.whole(size, "limit")))
+    def limit(self, size: Optional[SupportsIndex]) -> None:
+        bytes_ = _UNLIMITED if size is None else _arguments.whole(size, "limit")
+        check(lib.cistern_pinned_set_limit(self._allocator.value, bytes_))
 
     def stats(self) -> PinnedStatistics:
         """The statistics of pinned memory, which are separate from those of device memory."""
