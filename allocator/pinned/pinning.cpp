@@ -3,6 +3,9 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "allocator/base/supplied.hpp"
 #include "allocator/pinned/counting.hpp"
 #include "allocator/pinned/pinned_memory.hpp"
 
@@ -45,7 +48,15 @@ void* PinnedMemory::fromNew(const Request& request) {
     const RelaxedCaptureMode relaxed(device_);
     return device_.hostMalloc(request.segment);
   };
-  const Result<void*> memory = pin();
+  Result<void*> memory = pin();
+  if (memory) {
+    if (const char* broken = brokenPromise(toAddress(memory.value()), request.segment)) {
+      const RelaxedCaptureMode relaxed(device_);
+      if (memory.value() != nullptr) (void)device_.hostFree(memory.value());
+      memory = DeviceError{Call::kHostMalloc, ErrorKind::kOther, 0, "broken promise",
+                           fmt::format("the device returned {}, which {}", memory.value(), broken)};
+    }
+  }
   if (!memory) {
     unclaim(request.segment);
     const MutexLock lock(mutex_);

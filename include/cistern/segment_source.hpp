@@ -19,9 +19,11 @@ namespace cistern {
 class CISTERN_API SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  /// `bytes` (a multiple of 2 MiB) for use on `stream` first, 512-byte aligned. Nobody else has
-  /// them until they are freed; they are no part of a block of this allocator. kOutOfMemory when it
-  /// has none. An exception leaves the verb that needed the memory, which has changed nothing.
+  /// `bytes` (a multiple of 2 MiB) for use on `stream` first, 512-byte aligned and below 2^57.
+  /// Nobody else has them until they are freed; they are no part of a block of this allocator.
+  /// kOutOfMemory when it has none. An exception leaves the verb that needed the memory, which has
+  /// changed nothing. So does the PoolError for null, misaligned or too high memory, which free()
+  /// gets back, and for memory that this allocator has already, which stays.
   virtual Result<Address> allocate(std::size_t bytes, Stream stream) = 0;
   /// Takes back what allocate returned. Either no queued work uses it any more, or the source waits
   /// for such work, as a device's free does. If it refuses or throws, the pool keeps the memory and

@@ -1,8 +1,11 @@
 // Any one device call may fail: nothing leaks, nothing breaks, and the next request is served.
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/lying_device.hpp"
 
 namespace cistern::test {
 namespace {
+
+using Catch::Matchers::ContainsSubstring;
 
 /// A program in small: it grows, frees across streams, fills the device so that streams take each
 /// other's memory, gives the cache back, and ends with blocks held and pending. It answers a failed
@@ -157,6 +160,31 @@ TEST_CASE("calls may fail at random", "[engine][one-thread]") {
     allocator.emptyCache();
     CHECK(reservedOf(allocator) == std::int64_t(takenOf(work.sim())));
     CHECK(takenOf(work.sim()) == 0);
+  }
+}
+
+TEST_CASE("what no device may return is refused by name, and goes back", "[engine]") {
+  for (const Address wrong : {Address{0}, Address{513}, ~Address{0} - 511, Address{1} << 57}) {
+    CAPTURE(wrong);
+    SimWork work(simOf(kGiB));
+    LyingDevice device(work.device());
+    CachingAllocator allocator(device, optionsOf("background_thread:false"));
+    device.call = onPages(allocator) ? Call::kReserve : Call::kMalloc;
+    device.instead = wrong;
+    void* block = nullptr;
+    if (onPages(allocator)) {  // as if it had refused: memory comes in segments from then on
+      block = allocator.allocate(kMiB);
+      CHECK(countOf(work.sim(), Call::kMalloc) == 1);
+    } else {
+      CHECK_THROWS_WITH(allocator.allocate(kMiB),
+                        ContainsSubstring("malloc failed: broken promise"));
+      CHECK(reservedOf(allocator) == 0);
+    }
+    CHECK(device.taken_back == (wrong == 0 ? 0 : 1));
+    allocator.audit();
+    device.instead.reset();
+    allocator.free(allocator.allocate(kMiB));
+    allocator.free(block);
   }
 }
 

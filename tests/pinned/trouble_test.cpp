@@ -9,6 +9,7 @@
 #include "allocator/base/sanitizers.hpp"
 #include "tests/pinned/pinned_support.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/lying_device.hpp"
 
 namespace cistern::test {
 
@@ -65,6 +66,23 @@ TEST_CASE("where the system pins no more, what is free is given back first", "[p
   rig.device->faults().clear();
   CHECK(rig.reserved() == 0);
   rig.pinned.free(rig.pinned.allocate(5 * kMiB));
+}
+
+TEST_CASE("pinned memory that no device may return is refused by name", "[pinned]") {
+  const auto sim = sim::makeDevice();
+  LyingDevice device(*sim);
+  PinnedAllocator pinned(device);
+  device.call = Call::kHostMalloc;
+  for (const Address wrong : {Address{0}, Address{513}, ~Address{0} - 511}) {
+    device.instead = wrong;
+    device.taken_back = 0;
+    CHECK_THROWS_WITH(pinned.allocate(kMiB), Catch::Contains("host_malloc failed: broken promise"));
+    CHECK((device.taken_back > 0) == (wrong != 0));
+    device.instead.reset();
+    CHECK(pinned.stats().reserved_bytes.current == 0);
+    pinned.audit();
+  }
+  pinned.free(pinned.allocate(kMiB));
 }
 
 TEST_CASE("memory that the system does not take back is kept, and offered again", "[pinned]") {

@@ -2,8 +2,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "tests/pools/pools_support.hpp"
 
@@ -16,6 +18,7 @@ class CountedSource final : public SegmentSource {
   explicit CountedSource(Device& device, std::size_t most = kGiB) : device_(device), most_(most) {}
   Result<Address> allocate(std::size_t bytes, Stream) override {
     if (throws) throw std::runtime_error("the source's own");
+    if (wrong) return *wrong;
     if (out() + bytes > most_) {
       return DeviceError{Call::kMalloc, ErrorKind::kOutOfMemory, 2, "", "no more"};
     }
@@ -25,6 +28,10 @@ class CountedSource final : public SegmentSource {
   }
   Status free(Address address, std::size_t bytes) override {
     if (throws) throw std::runtime_error("the source's own");
+    if (wrong) {
+      took_back.push_back(address);
+      return {};
+    }
     if (refuse && refuse()) return DeviceError{Call::kFree, ErrorKind::kOther, 1, "", "not now"};
     CHECK(segments_.at(address) == bytes);
     segments_.erase(address);
@@ -42,7 +49,9 @@ class CountedSource final : public SegmentSource {
     return bytes;
   }
   bool throws = false;
-  std::function<bool()> refuse;  ///< whether it does not take the next segment back
+  std::optional<Address> wrong;    ///< returned whatever is asked
+  std::vector<Address> took_back;  ///< of what was wrong
+  std::function<bool()> refuse;    ///< whether it does not take the next segment back
 
  private:
   Device& device_;
@@ -92,6 +101,27 @@ TEST_CASE("what a source throws leaves the verb, which changed nothing", "[pools
   rig.allocator.emptyCache();
   CHECK(source->count() == 0);
   CHECK(reservedOf(rig.allocator) == 0);
+}
+
+TEST_CASE("what a source may not return is a PoolError, and the pool goes on", "[pools]") {
+  PoolRig rig;
+  const auto source = std::make_shared<CountedSource>(rig.sim());
+  MemPool pool(rig.pools, {source});
+  const Stream s = rig.stream();
+  void* const block = pool.allocate(30 * kMiB, s);
+  void* const others = rig.allocate(30 * kMiB, s);
+  for (const Address wrong : {Address{0}, Address{513}, ~Address{0}, Address{1} << 57,
+                              toAddress(block), toAddress(others)}) {
+    source->wrong = wrong;
+    CHECK(refusedFor(pool.id(), "SegmentSource", [&] { (void)pool.allocate(30 * kMiB, s); }));
+    source->wrong.reset();
+    CHECK(rig.holds(pool.id(), {block}));
+    CHECK(rig.reservedBy(pool.id()) == std::int64_t(source->out()));
+    rig.allocator.audit();
+  }
+  CHECK(source->took_back == std::vector<Address>{513, ~Address{0}, Address{1} << 57});
+  rig.touch(s, block);
+  for (void* each : {block, others, pool.allocate(30 * kMiB, s)}) rig.free(each);
 }
 
 TEST_CASE("a pool is not closed while its last segment is on its way back", "[pools]") {

@@ -2,9 +2,14 @@
 #include "allocator/engine/backing/segment_backing.hpp"
 
 #include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "allocator/base/check.hpp"
+#include "allocator/base/supplied.hpp"
 #include "allocator/engine/heaps/heap_log.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern {
 namespace {
@@ -87,11 +92,36 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
     giveUp();
     return nullptr;
   }
-  taken_.fetch_add(1, std::memory_order_relaxed);
   segment->bytes = bytes;
   segment->device_base = base.value();
-  note(core_.log, MemoryAction::kSegmentAlloc, base.value(), bytes, heap);
-  return install(*segment, heap, request);
+  const char* broken = brokenPromise(base.value(), bytes);
+  if (broken == nullptr) {
+    if (Block* const block = install(*segment, heap, request)) return block;
+    broken = "is memory of this allocator already";
+  } else if (base.value() != 0) {
+    (void)insist([&] { return returnToDevice(*segment, *request.pool); });
+  }
+  giveUp();
+  refuse(*request.pool, base.value(), bytes, broken);
+}
+
+// Memory that is the allocator's already stays: to give it back would take it from its blocks.
+void SegmentBacking::refuse(const Pool& pool, Address address, std::uint64_t bytes,
+                            const char* broken) {
+  const MempoolId_t id = pool.id();
+  const bool own = pool.source() != nullptr;
+  const std::string text = fmt::format(
+      "{} returned {:#x} for {} bytes, which {}. It must return an error, or memory at a multiple "
+      "of 512, below 2^57, that no block of this allocator has",
+      own ? fmt::format("the SegmentSource of pool {{{}, {}}}", id.uuid, id.uid) : "the device",
+      address, bytes, broken);
+  if (own) throw PoolError(text);
+  throw DeviceFailure({Call::kMalloc, ErrorKind::kOther, 0, "broken promise", text});
+}
+
+void SegmentBacking::noteTaken(const HeapSegment& segment, const Heap& heap) noexcept {
+  taken_.fetch_add(1, std::memory_order_relaxed);
+  note(core_.log, MemoryAction::kSegmentAlloc, segment.device_base, segment.bytes, heap);
 }
 
 // After the older ones, or before them.
@@ -108,22 +138,27 @@ void SegmentBacking::freePlace(const HeapSegment& segment) noexcept {
 }
 
 // If host memory runs out, it is as if the device had refused. Once the heap has the segment, it is
-// as if the segment had been there, free, before.
+// as if the segment had been there, free, before. If the allocator has the memory already, null is
+// returned, and nothing has changed.
 Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& request) {
   bool mapped = false, added = false;
   try {
     segment.base = 0;  // a place of none, until it has one
     segment.base = takePlace(segment.bytes);
     segment.kind = request.kind;
-    core_.map.insert(segment);
+    if (!core_.map.insert(segment)) {
+      freePlace(segment);
+      return nullptr;
+    }
     mapped = true;
+    noteTaken(segment, heap);
     const MutexLock lock(heap.mutex());
     heap.add(segment, Heap::From::kDevice);
     added = true;
     return heap.allocateFrom(*segment.first, request);
   } catch (...) {
     if (added) throw;
-    if (mapped) core_.map.erase(segment);
+    mapped ? core_.map.erase(segment) : noteTaken(segment, heap);
     {
       const MutexLock lock(heap.mutex());
       heap.leaving().begin();
@@ -161,7 +196,8 @@ std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool w
   } else {
     note(core_.log, MemoryAction::kSegmentAlloc, segment.device_base, bytes, owner);
     answers_.note(freed);
-    if (was_there) core_.map.insert(segment);  // its leaves exist: cannot fail
+    // Its leaves exist. But a source may have given the memory to another pool meanwhile.
+    if (was_there) was_there = core_.map.insert(segment);
   }
   {
     const MutexLock lock(owner.mutex());

@@ -26,7 +26,9 @@ class SegmentBacking {
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
   /// one. `tightly`: of one just as large as need be; null too when that is the usual size. Throws
-  /// std::bad_alloc, and what a pool's source throws.
+  /// std::bad_alloc, and what a pool's source throws. Throws PoolError if a source, DeviceFailure
+  /// if the device returns what cannot be used. That goes back, unless the allocator has it
+  /// already.
   Block* grow(Heap& heap, const Request& request, bool tightly = false);
 
   /// Gives segments that lie wholly free in the heaps back to the device until `bytes` are back.
@@ -58,6 +60,10 @@ class SegmentBacking {
   Address takePlace(std::uint64_t bytes);
   void freePlace(const HeapSegment& segment) noexcept;
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
+  /// Throws: what the pool's source, or the device, has returned breaks its promise.
+  [[noreturn]] static void refuse(const Pool& pool, Address address, std::uint64_t bytes,
+                                  const char* broken);
+  void noteTaken(const HeapSegment& segment, const Heap& heap) noexcept;
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   // These return the bytes that are back.
   std::uint64_t giveBack(HeapSegment& segment, Heap& owner, bool was_there);

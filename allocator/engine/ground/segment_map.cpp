@@ -1,5 +1,6 @@
 #include "allocator/engine/ground/segment_map.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
@@ -84,14 +85,37 @@ SegmentMap::Cell& SegmentMap::cell(std::uint64_t index) {
   return cellIn(madeIn(branchWord(index), leaves_, host_bytes_), index);
 }
 
-void SegmentMap::insert(HeapSegment& segment) {
+// In the cell with that index. All of a cell that a range has is the range's.
+bool SegmentMap::overlaps(const HeapSegment& segment, std::uint64_t index) const {
+  Word there = root(index).load(std::memory_order_relaxed);
+  if (there != 0 && !(there & kWhole)) there = wordIn(there, index).load(std::memory_order_relaxed);
+  if (there == 0 || (there & kWhole)) return there != 0;
+  const Cell& in = cellIn(there, index);
+  const HeapSegment* const before = in.at_start.load(std::memory_order_relaxed);
+  if (before && (isRange(*before) || before->deviceEnd() > segment.device_base)) return true;
+  const std::uint64_t within = in.within.load(std::memory_order_relaxed);
+  return within != 0 && recordOf(within)->device_base < segment.deviceEnd();
+}
+
+bool SegmentMap::overlaps(const HeapSegment& segment) const {
+  const std::uint64_t last = (segment.deviceEnd() - 1) >> kCellShift;
+  const std::uint64_t end = std::min(last + 1, cells_.load(std::memory_order_relaxed));
+  for (std::uint64_t i = segment.device_base >> kCellShift; i < end; ++i) {
+    if (overlaps(segment, i)) return true;
+  }
+  return false;
+}
+
+bool SegmentMap::insert(HeapSegment& segment) {
   const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
   CISTERN_CHECK(to < kFar);
   const MutexLock lock(mutex_);
+  if (overlaps(segment)) return false;
   reach(to);
   for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i)
     (void)cell(i);  // all that may throw
   store(segment, &segment);
+  return true;
 }
 
 // If host memory runs out, the entries made by then say nothing wrong: all of the range is its own.

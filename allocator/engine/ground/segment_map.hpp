@@ -57,9 +57,10 @@ class SegmentMap {
 
   /// The segment that covers `address`; null, or one that lies near it, when none does.
   HeapSegment* find(Address address) const noexcept;
-  /// Pre: the range is at least 2 MiB long, below 2^57, and overlaps no segment here. Throws
-  /// std::bad_alloc, NoAddresses among it, changing nothing.
-  void insert(HeapSegment& segment);
+  /// False, changing nothing, if a segment here has some of the addresses, or owns them. Pre: the
+  /// range is at least 2 MiB long and below 2^57. Throws std::bad_alloc, NoAddresses among it,
+  /// changing nothing.
+  bool insert(HeapSegment& segment);
   void erase(HeapSegment& segment) noexcept;
   /// Lets `segment` cover [from, to) of the device's addresses too. They lie in a range that is its
   /// own for as long as this map lives. Pre: all are multiples of a cell, and nothing else covers
@@ -99,6 +100,8 @@ class SegmentMap {
     return static_cast<HeapSegment*>(toPointer(word & ((std::uint64_t{1} << kRecordBits) - 1)));
   }
   void store(const HeapSegment& segment, HeapSegment* value) CISTERN_REQUIRES(mutex_);
+  bool overlaps(const HeapSegment& segment) const CISTERN_REQUIRES(mutex_);
+  bool overlaps(const HeapSegment& segment, std::uint64_t index) const CISTERN_REQUIRES(mutex_);
   std::atomic<Word>& root(std::uint64_t index) const noexcept {
     return root_.load(std::memory_order_relaxed)[index >> kLeafShift >> kBranchShift];
   }

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "allocator/base/supplied.hpp"
+
 namespace cistern::pages {
 
 State::State(Core& on) : core(on), table(&on.log), cost(on.options.recycle_budget) {}
@@ -60,6 +64,18 @@ constexpr std::uint64_t kMostReserved = kTiB;  // the layout counts granules in 
 constexpr std::uint64_t kExtendUnits = 64;     // a range doubles up to this, then grows by it
 constexpr std::uint64_t kRoomBeyond = 16;      // behind a request, for a page larger than its rest
 
+// Addresses that break the device's promise go back, and count as refused.
+Result<Address> usable(Device& device, const Result<Address>& base, std::uint64_t bytes) {
+  if (!base) return base;
+  const Address at = base.value();
+  const char* broken = brokenPromise(at, bytes);
+  if (broken == nullptr && at % kUnit != 0) broken = "is not a multiple of 2 MiB";
+  if (broken == nullptr) return base;
+  if (at != 0) (void)device.freeReservation(at, bytes);
+  return DeviceError{Call::kReserve, ErrorKind::kOther, 0, "broken promise",
+                     fmt::format("the device returned {:#x}, which {}", at, broken)};
+}
+
 // Many heaps share the addresses there are, so each further range is content with fewer. All ranges
 // together then take as the logarithm of their number: 86 times the most for 200,000, of 128 TiB.
 PageRange* openRange(State& state, Heap& heap, SizeKind kind, std::uint64_t least) {
@@ -72,6 +88,7 @@ PageRange* openRange(State& state, Heap& heap, SizeKind kind, std::uint64_t leas
     bytes = roundUp(bytes / 2, kUnit);
     base = core.device.reserve(bytes);
   }
+  base = usable(core.device, base, bytes);
   state.answers.note(base);
   if (!base) return nullptr;
   try {

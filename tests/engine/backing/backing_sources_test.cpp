@@ -1,6 +1,8 @@
 // Segments of a pool whose memory is not the device's, and host memory that is not there.
 #include <new>
+#include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "tests/engine/backing/segments_support.hpp"
 #include "tests/support/host_memory/host_memory.hpp"
@@ -14,6 +16,7 @@ struct MadeUpSource : SegmentSource {
     if (throws) throw std::runtime_error("no");
     if (refuses) return DeviceError{Call::kMalloc, ErrorKind::kOutOfMemory, 0, "none", {}};
     out += bytes;
+    if (instead) return *instead;
     return next += 64 * kMiB;
   }
   Status free(Address, std::size_t bytes) override {
@@ -24,6 +27,7 @@ struct MadeUpSource : SegmentSource {
   }
 
   bool throws = false, refuses = false;
+  std::optional<Address> instead;  ///< returned without looking
   std::uint64_t out = 0;
   Address next = Address{1} << 44;
 };
@@ -77,6 +81,48 @@ TEST_CASE("what a source throws leaves the verb, and nothing has changed", "[eng
   rig.source->refuses = true;
   CHECK(rig.segments.grow(*rig.home, rig.requestOfSource(kMiB)) == nullptr);
   CHECK((rig.reserved() == 0 && rig.limit.reserved() == 0));
+}
+
+TEST_CASE("what no source may return is refused by name, and goes back", "[engine][part]") {
+  SourceRig rig;
+  Block* const there = rig.segments.grow(*rig.home, rig.requestOfSource(5 * kMiB));
+  const Address live = deviceAddress(*there);
+  const std::uint64_t out = rig.source->out, reserved = rig.reserved();
+  const std::uint64_t taken = rig.segments.taken(), returned = rig.segments.returned();
+  struct Case {
+    Address address;
+    const char* why;
+    bool goes_back;
+  };
+  const Case cases[] = {{0, "is null", false},
+                        {live + 64 * kMiB + 1, "is not a multiple of 512", true},
+                        {~Address{0} - 511, "reaches beyond 2^57", true},
+                        {(Address{1} << 57) - 2 * kMiB, "reaches beyond 2^57", true},
+                        {live, "of this allocator already", false},
+                        {live + 512, "of this allocator already", false},
+                        {live + 18 * kMiB, "of this allocator already", false},
+                        {live - 512, "of this allocator already", false},
+                        {live - 19 * kMiB, "of this allocator already", false}};
+  for (const Case& one : cases) {
+    rig.source->instead = one.address;
+    CAPTURE(one.address);
+    CHECK_THROWS_WITH(rig.segments.grow(*rig.home, rig.requestOfSource(5 * kMiB)),
+                      Catch::Matchers::StartsWith("the SegmentSource of pool {0, 1} returned 0x") &&
+                          Catch::Matchers::ContainsSubstring(one.why));
+    CHECK(rig.source->out == (one.goes_back ? out : out + 20 * kMiB));
+    rig.source->out = out;
+    CHECK(rig.reserved() == reserved);
+    CHECK(rig.limit.reserved() == reserved);
+    CHECK(rig.segments.taken() == taken);
+    CHECK(rig.segments.returned() == returned);
+    CHECK(rig.map.find(live) == &segmentOf(*there));
+    Parts::audit(*rig.home);
+  }
+  rig.source->instead = live + 20 * kMiB;  // right behind, and right before
+  Block* const behind = rig.segments.grow(*rig.home, rig.requestOfSource(5 * kMiB));
+  rig.source->instead = live - 20 * kMiB;
+  Block* const before = rig.segments.grow(*rig.home, rig.requestOfSource(5 * kMiB));
+  for (Block* block : {there, behind, before}) Parts::release(*block);
 }
 
 TEST_CASE("a source that will not have its memory back, or throws, is asked again",
