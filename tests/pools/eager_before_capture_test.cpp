@@ -202,4 +202,39 @@ TEST_CASE("memory that an eager request cannot have during a capture stays nobod
   }
 }
 
+// docs/streams-and-capture.md has these figures.
+TEST_CASE("a capture takes over what the same work had before, if that is known to be complete",
+          "[pools]") {
+  struct Case {
+    bool same_stream, waits, empties;
+    std::int64_t pages, segments;  ///< MiB reserved in the end
+  };
+  const Case cases[] = {{true, false, false, 128, 128}, {true, true, false, 64, 128},
+                        {false, true, false, 128, 128}, {false, false, false, 128, 128},
+                        {true, true, true, 64, 64},     {false, true, true, 64, 64}};
+  for (const Case& one : cases) {
+    CAPTURE(one.same_stream, one.waits, one.empties);
+    PoolRig rig("background_thread:false", simOf(kGiB, 10'000'000));
+    const Stream s = rig.stream(), before = one.same_stream ? s : rig.stream();
+    const auto run = [&](Stream on) {
+      void* const first = rig.written(24 * kMiB, on);
+      void* const second = rig.written(40 * kMiB, on);
+      rig.free(first);
+      for (void* block : {rig.written(16 * kMiB, on), rig.written(8 * kMiB, on), second})
+        rig.free(block);
+    };
+    run(before);
+    if (one.waits) rig.sim().synchronizeStream(before).orThrow();
+    if (one.empties) rig.allocator.emptyCache();
+    Graph graph(rig.pools);
+    GraphCapture capture(graph, s);
+    run(s);
+    capture.end();
+    CHECK(rig.reservedBy(graph.pool()) == mib(64));
+    CHECK(reservedOf(rig.allocator) == mib(onPages(rig.allocator) ? one.pages : one.segments));
+    graph.replay(s);
+    rig.finish();
+  }
+}
+
 }  // namespace cistern::test
