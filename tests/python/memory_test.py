@@ -80,7 +80,7 @@ def test_a_block_of_another_allocator_is_foreign_on_the_same_ordinal_too(allocat
             allocator.free(others)
         with pytest.raises(cistern.InvalidPointerError, match="never gave it out"):
             other.free(own)
-        with pytest.raises(cistern.InvalidArgumentError, match="not alive"):
+        with pytest.raises(cistern.InvalidArgumentError, match="not a live stream"):
             allocator.allocate(MIB, stream)
         assert allocator.block_size(own) == MIB
         other.free(others)
