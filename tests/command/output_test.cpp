@@ -343,10 +343,10 @@ TEST_CASE("rows of one name are told apart by their files") {
   const std::string table = with({}).out;
   CHECK_THAT(table, ContainsSubstring("a.trace): 1.00 KiB at its peak"));
   CHECK_THAT(table, ContainsSubstring("b.trace): 1.00 KiB at its peak"));
-  CHECK_THAT(table, ContainsSubstring("  c: 1.00 KiB at its peak"));
+  CHECK_THAT(table, ContainsSubstring("\nc: 1.00 KiB at its peak"));
   const auto twice = runCommand({"replay", one.path(), one.path(), "--device", "sim", "--csv"});
   CHECK_THAT(twice.out, !ContainsSubstring("train ("));
-  CHECK_THAT(with({"--csv", "--capacity", "1"}).err,
+  CHECK_THAT(with({"--csv", "--capacity", "1B"}).err,
              ContainsSubstring("train (" + two.path() + "), policy cistern"));
 }
 

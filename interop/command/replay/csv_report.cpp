@@ -47,21 +47,28 @@ class CsvReport final : public Report {
   }
 
   void row(const Measurement& m) override {
-    const std::string reserved = m.replayed() ? fmt::format("{}", m.peak_reserved) : "";
-    const std::string ns = m.replayed() ? fmt::format("{:.1f}", m.ns_per_event) : "";
-    out_ << fmt::format("{},{},{},{},{},{},{},{},{},{},{}", quoted(printable(m.label())), m.policy,
-                        m.device, m.events, m.ok(), m.peak_requested, reserved,
-                        orEmpty(m.efficiency()), orEmpty(m.fit()), orEmpty(m.fit_bytes), ns);
-    for (std::size_t i = 0; i < kCountedCalls; ++i) out_ << ',' << m.calls[i];
-    out_ << fmt::format(",{},{},{},{},{},", orEmpty(m.modelled_ms), orEmpty(m.program_ms),
-                        m.host_bytes_peak, totalOf(m.background_calls),
-                        orEmpty(m.modelled_background_ms))
-         << fmt::format("{},{},{},{},{},", m.pages.created, m.pages.recycled, m.pages.revived,
-                        m.pages.retired, m.pages.returned)
-         << fmt::format("{},{},", settings_.check, orEmpty(m.races))
-         << fmt::format("{},{},{},{},{},{}", quoted(confOf(settings_, m.policy).value_or("")),
-                        orEmpty(settings_.capacity), settings_.gpu_lag_us, settings_.rounds,
-                        settings_.threads, CISTERN_VERSION)
+    const auto measured = [&](const auto& value) {
+      return m.replayed() ? fmt::format(",{}", value) : std::string(",");
+    };
+    out_ << fmt::format("{},{},{},{},{},{}", quoted(printable(m.label())), m.policy, m.device,
+                        m.events, m.ok(), m.peak_requested)
+         << measured(m.peak_reserved)
+         << fmt::format(",{},{},{}", orEmpty(m.efficiency()), orEmpty(m.fit()),
+                        orEmpty(m.fit_bytes))
+         << measured(fmt::format("{:.1f}", m.ns_per_event));
+    for (std::size_t i = 0; i < kCountedCalls; ++i) out_ << measured(m.calls[i]);
+    out_ << fmt::format(",{},{}", orEmpty(m.modelled_ms), orEmpty(m.program_ms))
+         << measured(m.host_bytes_peak) << measured(totalOf(m.background_calls)) << ','
+         << orEmpty(m.modelled_background_ms);
+    const PageCounts& pages = m.pages;
+    for (const std::uint64_t count :
+         {pages.created, pages.recycled, pages.revived, pages.retired, pages.returned}) {
+      out_ << measured(count);
+    }
+    const ReplaySettings& s = settings_;
+    out_ << fmt::format(",{},{},{},{},{},{},{},{}", s.check, orEmpty(m.races),
+                        quoted(confOf(s, m.policy).value_or("")), orEmpty(s.capacity), s.gpu_lag_us,
+                        s.rounds, s.threads, CISTERN_VERSION)
          << std::endl;
   }
 

@@ -1,6 +1,7 @@
 // --json: one object a line for each trace and policy. docs/replay.md lists the keys.
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -45,20 +46,23 @@ class JsonReport final : public Report {
     line["events"] = m.events;
     line["ok"] = m.ok();
     line["peak_requested_bytes"] = m.peak_requested;
-    line["peak_reserved_bytes"] = m.replayed() ? Json(m.peak_reserved) : Json(nullptr);
+    const auto measured = [&](Json value) {
+      return m.replayed() ? std::move(value) : Json(nullptr);
+    };
+    line["peak_reserved_bytes"] = measured(m.peak_reserved);
     line["efficiency"] = orNull(m.efficiency());
     line["fit"] = orNull(m.fit());
     line["fit_bytes"] = orNull(m.fit_bytes);
     const double ns = std::round(m.ns_per_event * 10) / 10;  // the clock knows no better
-    line["ns_per_event"] = m.replayed() ? Json(ns) : Json(nullptr);
-    line["device_calls"] = nonzeroCalls(m.calls);
+    line["ns_per_event"] = measured(ns);
+    line["device_calls"] = measured(nonzeroCalls(m.calls));
     line["modelled_device_ms"] = orNull(m.modelled_ms);
     line["program_ms"] = orNull(m.program_ms);
-    line["host_bytes_peak"] = m.host_bytes_peak;
-    line["background_calls"] = nonzeroCalls(m.background_calls);
+    line["host_bytes_peak"] = measured(m.host_bytes_peak);
+    line["background_calls"] = measured(nonzeroCalls(m.background_calls));
     line["modelled_background_ms"] = orNull(m.modelled_background_ms);
-    line["pages"] = pagesOf(m.pages);
-    line["calls_by_round"] = m.calls_by_round;
+    line["pages"] = measured(pagesOf(m.pages));
+    line["calls_by_round"] = measured(m.calls_by_round);
     line["failure"] = m.failure;
     line["checked"] = settings_.check;
     line["races"] = orNull(m.races);

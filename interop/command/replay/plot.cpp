@@ -68,7 +68,6 @@ void Plot::begin(const Script& script) {
 }
 
 void Plot::row(const Measurement& row) {
-  if (!row.reserved_over_time) return;  // it was not replayed
   const PolicyKind& kind = policyKind(row.policy);
   if (!row.reserved_over_time) {
     not_replayed_ += fmt::format(" There is no figure for {}.", kind.title);

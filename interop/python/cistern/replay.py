@@ -52,15 +52,15 @@ class Replay:
     #: That smallest capacity.
     fit_bytes: Optional[int]
     ns_per_event: Optional[float]
-    device_calls: Mapping[str, int]
+    device_calls: Optional[Mapping[str, int]]
     modelled_device_ms: Optional[float]
     #: How long the program took when it was recorded, of all rounds; None without times.
     program_ms: Optional[float]
-    host_bytes_peak: int
-    background_calls: Mapping[str, int]
+    host_bytes_peak: Optional[int]
+    background_calls: Optional[Mapping[str, int]]
     modelled_background_ms: Optional[float]
-    pages: Mapping[str, int]
-    calls_by_round: List[int]
+    pages: Optional[Mapping[str, int]]
+    calls_by_round: Optional[List[int]]
     #: Whether races were looked for, and how many were found; None if they were not.
     checked: bool
     races: Optional[int]
