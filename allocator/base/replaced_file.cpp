@@ -28,6 +28,24 @@ void likeBefore(int file, const struct stat& before) {
   (void)fchmod(file, before.st_mode & (group ? 0777 : 0707));
 }
 
+constexpr const char* kOwnDescriptors = "/proc/self/fd";
+
+// A name that `make` could use, or an empty one and errno. It is random. A killed process may have
+// left a file, and the next process may have its number. In a folder that others may write to, they
+// could make a name in advance. It does not contain the other name, which may be as long as a name
+// can be.
+template <class Make>
+std::string unusedName(Make make) {
+  constexpr int kTries = 16;
+  std::random_device random;
+  for (int tries = 0; tries < kTries; ++tries) {
+    std::string name = fmt::format(".cistern-{:08x}{:08x}.tmp", random(), random());
+    if (make(name.c_str())) return name;
+    if (errno != EEXIST) break;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string ReplacedFile::folderOf(std::string_view path) {
@@ -99,20 +117,28 @@ void ReplacedFile::openBeside(const std::string& path) {
   file_ = std::move(old);
 }
 
-// The name is random. A killed process may have left a file, and the next process may have its
-// number. In a folder that others may write to, they could make a name in advance. It does not
-// contain the other name, which may be as long as a name can be.
+// Where the file system can, the file has no name until it is whole: nothing is left of it if the
+// process is killed before.
 bool ReplacedFile::makeBeside(mode_t mode) {
-  constexpr int kTries = 16;
-  std::random_device random;
-  for (int tries = 0; tries < kTries; ++tries) {
-    std::string name = fmt::format(".cistern-{:08x}{:08x}.tmp", random(), random());
-    constexpr int kHow = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    file_ = Descriptor(openat(folder_.number(), name.c_str(), kHow, mode));
-    if (file_.isOpen()) beside_ = std::move(name);
-    if (file_.isOpen() || errno != EEXIST) return file_.isOpen();
+  const int folder = folder_.number();
+  if (access(kOwnDescriptors, X_OK) == 0) {
+    file_ = Descriptor(openat(folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode));
+    nameless_ = file_.isOpen();
+    if (nameless_) return true;
   }
-  return false;
+  beside_ = unusedName([&](const char* name) {
+    file_ = Descriptor(openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    return file_.isOpen();
+  });
+  return file_.isOpen();
+}
+
+void ReplacedFile::nameBeside() {
+  const std::string file = fmt::format("{}/{}", kOwnDescriptors, file_.number());
+  beside_ = unusedName([&](const char* name) {
+    return linkat(AT_FDCWD, file.c_str(), folder_.number(), name, AT_SYMLINK_FOLLOW) == 0;
+  });
+  if (beside_.empty()) throw Failure{"be written", errno};
 }
 
 ReplacedFile::~ReplacedFile() {
@@ -128,6 +154,7 @@ void ReplacedFile::write(std::string_view text) {
 }
 
 void ReplacedFile::take() {
+  if (nameless_) nameBeside();
   if (file_.close() != 0) throw Failure{"be written", errno};
   if (beside_.empty()) return;
   const int folder = folder_.number();

@@ -66,13 +66,15 @@ class ReplacedFile {
 
   void openBeside(const std::string& path);
   bool makeBeside(mode_t mode);
+  void nameBeside();
   void copyOver();
   static Descriptor orThrow(int opened, const char* what);
 
   Descriptor file_;
-  Descriptor folder_;   ///< the one that holds `name_`; none if the file is written directly
-  std::string name_;    ///< of the file to replace, in the folder
-  std::string beside_;  ///< the new file's name there; empty if there is none
+  Descriptor folder_;      ///< the one that holds `name_`; none if the file is written directly
+  std::string name_;       ///< of the file to replace, in the folder
+  bool nameless_ = false;  ///< the new file gets a name when it is whole
+  std::string beside_;     ///< the new file's name there; empty if there is none
 };
 
 }  // namespace cistern

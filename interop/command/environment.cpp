@@ -61,7 +61,7 @@ std::string hipProblem(const std::string& value) {
   return fmt::format("CISTERN_HIP_LIBRARY is '{}', which is not there", value);
 }
 
-constexpr std::array<Variable, 13> kVariables = {{
+constexpr std::array<Variable, 14> kVariables = {{
     {"CISTERN_CONF", "Options of the allocator: NAME:VALUE,...; see `cistern options`",
      confProblem},
     {"CISTERN_BACKEND", "The devices that auto opens: cuda, hip, sim or auto", backendProblem},
@@ -74,6 +74,7 @@ constexpr std::array<Variable, 13> kVariables = {{
     {"CISTERN_RUN_PROCESS", "Set by `cistern run`: the process to serve", nullptr},
     {"CISTERN_RUN_NAMESPACE", "Set by `cistern run`: the PID namespace of that process", nullptr},
     {"CISTERN_RUN_TRACE", "Set by `cistern run --trace`", nullptr},
+    {"CISTERN_RUN_ARGUMENTS", "Set by `cistern run --show-arguments`", nullptr},
     {"CISTERN_RUN_IPC", "Set by `cistern run --ipc`", nullptr},
     {"CISTERN_RUN_STRICT", "Set by `cistern run --strict`", nullptr},
 }};

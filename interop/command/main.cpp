@@ -1,5 +1,6 @@
 // The `cistern` program. All of it is in run.hpp.
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -33,6 +34,7 @@ bool wantsColours() {
 
 int main(int argc, char** argv) try {
   occupyClosedStreams();
+  (void)std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like any other
   std::ios::sync_with_stdio(false);
   const bool terminal = isatty(STDERR_FILENO) == 1;
   return cistern::command::run({argv + 1, argv + argc},

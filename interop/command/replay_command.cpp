@@ -48,7 +48,7 @@ void addMeasuring(CLI::App& parser, Arguments& a) {
       ->type_name("KIND:SEEDS");
   parser
       .add_option("--max-unpacked", a.max_unpacked,
-                  "The most that a gzip may unpack to (32 MiB, or 100 times its size)")
+                  "The most that a gzip may unpack to (8 MiB, or 100 times its size)")
       ->check(kNotEmpty)
       ->type_name("SIZE");
   parser.add_option("--gpu", a.gpu, "The one GPU of a PyTorch memory snapshot; else all")

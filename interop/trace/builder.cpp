@@ -20,8 +20,10 @@ std::uint64_t TraceBuilder::allocate(std::uint64_t bytes, std::uint64_t stream) 
 
 TraceBuilder::Allocation& TraceBuilder::known(std::uint64_t allocation) {
   if (allocation >= trace_.allocations) {
-    site_.fail(fmt::format("expected one of the {} allocations made so far, found number {}",
-                           trace_.allocations, allocation));
+    site_.fail(
+        fmt::format("expected the number of an allocation above, of which there {} {}, "
+                    "found {}",
+                    trace_.allocations == 1 ? "is" : "are", trace_.allocations, allocation));
   }
   return allocations_[allocation];
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kStep = kMiB;
 // Recorded programs unpack to four or five times what they take; a hundred is for those that repeat
 // themselves to the byte.
-constexpr std::uint64_t kAlwaysAllowed = 32 * kMiB;
+constexpr std::uint64_t kAlwaysAllowed = 8 * kMiB;
 constexpr std::uint64_t kMostTimes = 100;
 
 constexpr int kGzipOnly = 15 + 16;  // for inflateInit2: the largest window, and a gzip header

@@ -45,8 +45,8 @@ void PickleMachine::requireEnd() {
   if (next_ == bytes_.size()) return;
   opcode_ = next_;
   opcode_name_ = nullptr;
-  fail(fmt::format("expected the end of the file, found {} bytes behind the pickle",
-                   bytes_.size() - next_));
+  fail(fmt::format("expected the end of the file, found {} byte{} behind the pickle",
+                   bytes_.size() - next_, bytes_.size() - next_ == 1 ? "" : "s"));
 }
 
 std::uint64_t PickleMachine::takeDecimal() {

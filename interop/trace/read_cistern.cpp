@@ -64,20 +64,24 @@ class CisternReader {
 
   void readComment(std::string_view comment) {
     if (!comment.empty() && comment[0] == ' ') comment.remove_prefix(1);
-    const auto header = named_ ? std::nullopt : headerInComment(comment);
+    const auto header = headerInComment(comment, [&] {
+      cursor_.fail("expected \"stream_uses\" to be \"recorded\" or \"missing\"");
+    });
+    const bool is_ours = !named_ && header && header->name && headerComment(*header) == comment;
     if (header) take(*header);
-    if (!header || headerComment(*header) != comment) builder_.note(std::string(comment));
+    if (!is_ours) builder_.note(std::string(comment));
   }
 
+  // The first name counts.
   void take(const Header& header) {
-    named_ = true;
-    builder_.rename(header.name);
+    if (header.name && !named_) builder_.rename(*header.name);
+    named_ = named_ || header.name;
     if (header.stream_uses != StreamUses::kNotSaid) builder_.setStreamUses(header.stream_uses);
   }
 
   TextCursor cursor_;
   TraceBuilder builder_;
-  bool named_ = false;  // the first name counts
+  bool named_ = false;
 };
 
 }  // namespace

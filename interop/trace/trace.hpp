@@ -70,7 +70,7 @@ struct Trace {
 
 /// How much of a file is taken into memory.
 struct ReadLimits {
-  /// The most that gzip data may unpack to. None: 32 MiB, or a hundred times what it takes packed
+  /// The most that gzip data may unpack to. None: 8 MiB, or a hundred times what it takes packed
   /// if that is more; recorded programs unpack to four or five times that.
   std::optional<std::uint64_t> unpacked_bytes;
 };

@@ -161,6 +161,26 @@ TEST_CASE("the summary counts the calls that the table has, and no others") {
   CHECK_THAT(flat(out), ContainsSubstring("that the program waits for: " + calls + " ("));
 }
 
+TEST_CASE("what fits by --fit is served under that --capacity, and a little less is not") {
+  // A driver takes 2 MiB for a block just above 1 MiB.
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "a 1048577 0 10\n";
+  const TempFile trace("many.trace", text);
+  for (const char* policy : {"cistern", "torch-rules", "torch-expandable", "direct"}) {
+    const Args args = {"replay", trace.path(), "--device", "sim", "--json", "--policy", policy};
+    const auto with = [&](const Args& more) {
+      Args all = args;
+      all.insert(all.end(), more.begin(), more.end());
+      return runCommand(all);
+    };
+    const std::uint64_t fits = with({"--fit"}).rows().at(0)["fit_bytes"];
+    INFO(policy << " fits in " << fits);
+    CHECK(with({"--capacity", std::to_string(fits) + "B"}).status == 0);
+    const std::uint64_t asked = 100 * 1048577;
+    if (fits > asked) CHECK(with({"--capacity", std::to_string(asked - 1) + "B"}).status == 1);
+  }
+}
+
 TEST_CASE("--fit says for each trace and policy what serves it, as --capacity takes it") {
   const TempFile one("one.trace", TraceText().allocate(40 * kMiB).text());
   const TempFile odd("odd.trace", TraceText().allocate(40 * kMiB + 1).text());
@@ -215,7 +235,7 @@ TEST_CASE("the table, JSON and CSV say what was run") {
   INFO(table);
   CHECK_THAT(flat(table),
              ContainsSubstring("Replayed 3 times on 2 threads on the simulated device of "
-                               "1.00 GiB, whose GPU is 10,000 µs behind the host, by "
+                               "192.00 GiB, whose GPU is 10,000 µs behind the host, by "
                                "cistern " +
                                version + "."));
   CHECK_THAT(flat(table), ContainsSubstring("Options of cistern: limit:1 GiB,free_log:2."));

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import termios
-import time
 import unittest
 
 TRACE = b"a 1024 0 0\nf 0 10\n"
@@ -113,15 +112,41 @@ class Program(unittest.TestCase):
             line = text.decode(errors="replace").split("\r")[-1].split("\x1b[K")[-1]
             self.assertLessEqual(len(line), 80)
             self.assertRegex(text.decode(errors="replace"), r"\d %  \d+ (s|min|h) left")
+        ours, theirs = pty.openpty()
+        program = subprocess.Popen(long, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        named = subprocess.Popen([*long, f"--progress={os.ttyname(theirs)}"], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE)
+        text = b""
+        while b" left" not in text:
+            text += os.read(ours, 4096)
+        for each in (program, named):
+            each.kill()
+            self.assertEqual(each.communicate()[1], b"")
+        os.close(theirs)
+        os.close(ours)
+
+    def test_progress_is_shown_on_terminals_alone(self):
         with tempfile.NamedTemporaryFile() as file:
-            program = subprocess.Popen(long, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            named = subprocess.Popen([*long, f"--progress={file.name}"], stdout=subprocess.DEVNULL,
-                                     stderr=subprocess.PIPE)
-            while b" left" not in open(file.name, "rb").read():
-                time.sleep(0.02)
-            for each in (program, named):
-                each.kill()
-                self.assertEqual(each.communicate()[1], b"")
+            result = shell("", *REPLAY, f"--progress={file.name}")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(b"must be a terminal", result.stderr)
+            self.assertEqual(file.read(), b"")
+
+    def test_a_file_that_may_not_grow_is_an_error_and_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run(["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "-", PROGRAM, "generate", "train:1",
+                                     "--to", folder], capture_output=True, text=True)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("File too large", result.stderr)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_what_is_killed_while_it_writes_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = subprocess.Popen([PROGRAM, "generate", "train:1-40", "--to", folder], stdout=subprocess.PIPE)
+            program.stdout.readline()  # one is written, and the next begun
+            program.kill()
+            program.communicate()
+            self.assertEqual([name for name in os.listdir(folder) if not name.endswith(".trace.gz")], [])
 
     def test_no_file_takes_the_place_of_a_closed_output(self):
         result = shell(">&- 2>&-", *REPLAY)
@@ -144,7 +169,7 @@ class Program(unittest.TestCase):
         bomb = gzip.compress(b"a 1 0 0\n" * (400 << 17), 1)
         result, kib = measured(bomb)
         self.assertEqual(result.returncode, 2)
-        self.assertIn(b"gzip data unpack to more than 32.00 MiB", result.stderr)
+        self.assertIn(b"gzip data unpack to more than 8.00 MiB", result.stderr)
         self.assertLess(kib, 768 << 10)  # a sanitizer's own included
 
     def test_a_stream_that_is_no_trace_is_refused_at_its_first_bytes(self):

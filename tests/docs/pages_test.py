@@ -63,7 +63,7 @@ class Paths(unittest.TestCase):
 class Demo(unittest.TestCase):
     def test_the_demo_and_the_readme_replay_with_the_same_lag(self):
         demo = (TOP / "dev").read_text().split("\ndemo() {")[1].split("\n}\n")[0]
-        run = re.findall(r"^  cistern replay .*(?:\\\n.*)*", demo, re.M)
+        run = re.findall(r'^  "\$command" replay .*', demo, re.M)
         self.assertEqual(len(run), 1)
         self.assertIn(" ".join(figures.LAG), run[0])
         self.assertIn("10 ms behind the host", (TOP / "README.md").read_text())

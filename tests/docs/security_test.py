@@ -355,7 +355,7 @@ class Holds(Folder):
         self.assertRegex(said, r"cistern: process \d+: runtime_static\n")
         self.assertEqual(json.loads(summary)["processes"][0]["program"], "runtime_static")
         head, *events = trace.splitlines()
-        self.assertEqual(json.loads(head.lstrip("# ")), {"name": "runtime_static"})
+        self.assertEqual(json.loads(head.lstrip("# ")), {"name": "runtime_static", "stream_uses": "recorded"})
         self.assertEqual(len(events), 2000)
         for event in events:
             self.assertRegex(event, r"^(a \d{1,8} \d{1,3} \d+|f \d{1,4} \d+)$")

@@ -49,8 +49,10 @@ TEST_CASE("the header says whether a trace records the uses of other streams") {
   CHECK(uses(R"({"name": "x"})") == StreamUses::kNotSaid);
   CHECK(uses(R"({"name": "x", "stream_uses": "recorded"})") == StreamUses::kRecorded);
   CHECK(uses(R"({"workload": "x", "stream_uses": "missing"})") == StreamUses::kMissing);
-  CHECK(uses(R"({"name": "x", "stream_uses": "else"})") == StreamUses::kNotSaid);
-  CHECK(uses(R"({"name": "x", "stream_uses": 3})") == StreamUses::kNotSaid);
+  CHECK(uses(R"({"stream_uses": "missing"})") == StreamUses::kMissing);
+  CHECK(uses(R"(  {"name": 3, "stream_uses": "missing"}  )") == StreamUses::kMissing);
+  CHECK(parsed("# {\"name\": \"x\"}\n#{\"stream_uses\": \"missing\"}\na 1 0 0\n").stream_uses ==
+        StreamUses::kMissing);
   CHECK(uses(R"({"name": "x", "stream_uses": "missing"})", "a 1 0 0\nf 0 0\ne 0 0\n") ==
         StreamUses::kMissing);
   CHECK(parsed("# {\"name\": \"x\", \"stream_uses\": \"recorded\"}\na 1 0 0\n").notes.empty());
@@ -95,16 +97,19 @@ TEST_CASE("a fault in Cistern's format is named with line, column and what was e
       {"a 1 0 1152921504606846977", "t:1:7: expected a trace shorter than 2^60 microseconds"},
       {"a 1 0 0 0", "t:1:8: expected the end of the line, found ' 0'"},
       {"a 1 0 0 ", "t:1:8: expected the end of the line, found ' '"},
-      {"a 1 0 0\nf 1 0", "t:2:3: expected one of the 1 allocations made so far, found number 1"},
+      {"a 1 0 0\nf 1 0",
+       "t:2:3: expected the number of an allocation above, of which there is 1, found 1"},
       {"a 1 0 0\nf 0 0\nf 0 0", "t:3:3: allocation 0 is freed twice"},
       {"a 1 0 0\ne 0 0",
        "t:2:3: the uses of allocation 0 end before its free; expected its 'f' earlier"},
       {"a 1 0 0\nf 0 0\ne 0 0\ne 0 0", "t:4:3: the uses of allocation 0 end twice"},
       {"a 1 0 0\nf 0 0\ne 0 0\nf 0 0", "t:4:3: allocation 0 is freed twice"},
       {"a 1 0 0\nf 0 0\ne 1 0",
-       "t:3:3: expected one of the 1 allocations made so far, found number 1"},
-      {"e 0 0", "t:1:3: expected one of the 0 allocations made so far, found number 0"},
+       "t:3:3: expected the number of an allocation above, of which there is 1, found 1"},
+      {"e 0 0", "t:1:3: expected the number of an allocation above, of which there are 0, found 0"},
       {"a 1 0 0\nf 0 0\ne x 0", "t:3:3: expected the number of an allocation, found 'x'"},
+      {"# {\"stream_uses\": \"Missing\"}\na 1 0 0\n",
+       "t:1:1: expected \"stream_uses\" to be \"recorded\" or \"missing\""},
       {"a 1 0 0\nf 0 0\ne 0", "t:3:4: expected a time in microseconds, found the end of the line"},
       {"a 1 0 0\nf 0 0\ne 0 0 0", "t:3:6: expected the end of the line, found ' 0'"},
       {"a 1 0 0\nfree 0 0", "t:2:1: expected 'a', 'f', 'e' or '#', found 'free'"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include <fcntl.h>
@@ -23,7 +24,7 @@ std::byte* Backing::data() {
   if (data_ == nullptr) {
     const int flags = file_ >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, flags, file_, 0);
-    CISTERN_CHECK(mapped != MAP_FAILED);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<std::byte*>(mapped);
   }
   return data_;

@@ -85,10 +85,10 @@ std::string textOf(const Account& a, bool all) {
     text += row("refused", fmt::format("{}: out of memory", a.out_of_memory));
   if (!all) return text;
   text += row("left", fmt::format("{} not freed at the end", formatBytes(a.requested)));
-  text +=
-      row("work", fmt::format("{} submissions, {} calls that may be some", a.work, a.unknown_work));
+  text += row("work",
+              fmt::format("submissions: {}; calls that may be some: {}", a.work, a.unknown_work));
   if (!a.unknown_names.empty()) text += row("", printable(a.unknown_names));
-  text += row("reuse", fmt::format("{} barriers and {} fences between frees and what came after",
+  text += row("reuse", fmt::format("barriers: {}, fences: {}, between frees and what came after",
                                    a.barriers, a.fences));
   text += row("contexts", fmt::format("{}", a.contexts));
   return text;

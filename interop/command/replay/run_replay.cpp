@@ -9,8 +9,10 @@
 #include <set>
 #include <string_view>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include "allocator/base/printable.hpp"
 #include "allocator/device/backends.hpp"
@@ -43,7 +45,7 @@ void requireSense(const ReplaySettings& s) {
 std::string inWords(Stage& stage, const ReplaySettings& s) {
   Device& device = stage.device();
   if (stage.sim() == nullptr) return fmt::format("{} ({})", device.name(), device.backend());
-  const std::string size = formatBytes(s.capacity.value_or(kDefaultSimCapacity));
+  const std::string size = formatBytes(std::max(kDefaultSimCapacity, s.capacity.value_or(0)));
   const std::string lag =
       s.gpu_lag_us == 0 ? "keeps up with" : fmt::format("is {} µs behind", grouped(s.gpu_lag_us));
   return fmt::format("the {} of {}, whose GPU {} the host", device.name(), size, lag);
@@ -144,14 +146,24 @@ void writePlot(Plot& plot, const ReplaySettings& s, const std::string& device, C
   console.out << '\n' << wrapped(fmt::format("The picture is in {}.", printable(plot.path())));
 }
 
+// A line that moves spoils a file.
+void requireTerminal(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  const int why = errno;
+  const bool terminal = file >= 0 && isatty(file) == 1;
+  if (file >= 0) (void)::close(file);
+  if (file < 0)
+    throw UsageError(fmt::format("--progress {}: cannot be written: {}", path, std::strerror(why)));
+  if (!terminal) throw UsageError(fmt::format("--progress {}: must be a terminal", path));
+}
+
 /// Closed where none is named.
 std::ofstream openedTerminal(const std::string& path) {
   std::ofstream terminal;
   if (path.empty()) return terminal;
-  errno = 0;
-  terminal.open(path, std::ios::app);  // a file keeps what it has
-  if (terminal) return terminal;
-  throw UsageError(fmt::format("--progress {}: cannot be written: {}", path, std::strerror(errno)));
+  requireTerminal(path);
+  terminal.open(path, std::ios::app);
+  return terminal;
 }
 
 }  // namespace

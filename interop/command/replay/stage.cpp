@@ -20,7 +20,7 @@ std::int64_t stepFor(std::uint64_t lag_us) {
 
 std::unique_ptr<sim::SimDevice> openSim(const ReplaySettings& settings) {
   sim::SimConfig config;
-  config.capacity = settings.capacity.value_or(kDefaultSimCapacity);
+  config.capacity = std::max(kDefaultSimCapacity, settings.capacity.value_or(0));
   config.gpu_lag_ns = settings.gpu_lag_us * 1'000;
   config.race_detector = settings.check;
   return std::make_unique<sim::SimDevice>(config);
@@ -34,7 +34,8 @@ std::string resolveDevice(const std::string& name) {
 
 Stage::Stage(const ReplaySettings& settings, std::uint32_t streams)
     : step_ns_(stepFor(settings.gpu_lag_us)),
-      lags_(isSimulated(settings.device) && settings.gpu_lag_us > 0) {
+      lags_(isSimulated(settings.device) && settings.gpu_lag_us > 0),
+      capacity_(settings.capacity) {
   if (isSimulated(settings.device)) {
     auto sim = openSim(settings);
     sim_ = sim.get();

@@ -42,6 +42,8 @@ class Stage {
   void settle();
   /// Whether the GPU is behind the host, and so has to be given work to be behind with.
   bool lags() const { return lags_; }
+  /// The most that a policy may reserve, if that is bounded.
+  std::optional<std::uint64_t> capacity() const { return capacity_; }
   /// The program queues a little work on the stream, which touches no memory. The work queued there
   /// is complete one lag from now. The recorded time has the program's own launches in it already,
   /// so what this one takes comes off what passes next. Pre: lags().
@@ -59,6 +61,7 @@ class Stage {
   std::int64_t owed_ns_ = 0;
   std::int64_t step_ns_;
   bool lags_;
+  std::optional<std::uint64_t> capacity_;
 };
 
 }  // namespace cistern::command

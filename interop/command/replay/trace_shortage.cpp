@@ -18,10 +18,10 @@ std::string traceStream(const Script& script, const Stage& stage, Stream stream)
                                     : fmt::format("stream {:#x} of the trace", name);
 }
 
-// On the simulated device no other program holds memory, and the device has what --capacity says.
-// The option `limit` may allow less than that, and then it is what has to grow.
+// On the simulated device no other program holds memory. The option `limit` may allow less than
+// --capacity, and then it is what has to grow.
 std::string adviceOf(const OutOfMemoryReport& r, const Stage& stage) {
-  const bool limit_is_less = r.limit < r.device_total;
+  const bool limit_is_less = r.limit < stage.capacity().value_or(r.device_total);
   if (stage.sim() == nullptr || limit_is_less) return r.advice();
   return whyUnused(r) + fmt::format("A --capacity of {} would have served this request.",
                                     capacityText(r.reserved + r.segment));

@@ -81,7 +81,7 @@ class Replay:
 def _size(value: Size, what: str) -> str:
     if isinstance(value, str):
         return _text(value, what)
-    return str(_arguments.whole(value, what))
+    return f"{_arguments.whole(value, what)}B"
 
 
 def _command() -> str:
@@ -106,7 +106,7 @@ def replay(trace: Optional[Trace] = None, policy: str = "cistern", *,
            gpu_lag_us: SupportsIndex = 0, repeat: SupportsIndex = 1, threads: SupportsIndex = 1,
            check: bool = False, max_unpacked: Optional[Size] = None,
            plot: Optional[PathLike] = None, gpu: Optional[SupportsIndex] = None,
-           progress: Optional[bool] = None) -> Replay:
+           progress: bool = True) -> Replay:
     """Replays one program under a policy, and returns the results.
 
     `trace`: the path of a recorded program (docs/traces.md has the formats), or a binary file, which
@@ -144,7 +144,7 @@ def replay_all(traces: Iterable[Trace] = (), policies: Iterable[str] = ("cistern
                gpu_lag_us: SupportsIndex = 0, repeat: SupportsIndex = 1, threads: SupportsIndex = 1,
                check: bool = False, max_unpacked: Optional[Size] = None,
                plot: Optional[PathLike] = None, gpu: Optional[SupportsIndex] = None,
-               progress: Optional[bool] = None) -> List[Replay]:
+               progress: bool = True) -> List[Replay]:
     """Replays each program under each policy, and returns the results: those of the first program
     under all policies, then those of the next.
 
@@ -159,8 +159,8 @@ def replay_all(traces: Iterable[Trace] = (), policies: Iterable[str] = ("cistern
     over so many; `check`: look for races (slow); `max_unpacked`: the most bytes that a gzip may
     unpack to; `plot`: draw one program's memory over time to this file, an SVG; `gpu`: of PyTorch memory
     snapshots, the GPU of this number alone, where all that they record are programs else;
-    `progress`: show on the standard error how far it is and what time is left, once it has taken two
-    seconds. None: if that is a terminal.
+    `progress`: if the standard error is a terminal, show there how far it is and what time is left,
+    once it has taken two seconds.
 
     Raises ReplayError if a file cannot be read; nothing is replayed then. A UserWarning says what a
     file lacks, and which argument has no effect, as `conf` for a policy that reads no options.
@@ -185,11 +185,11 @@ def replay_all(traces: Iterable[Trace] = (), policies: Iterable[str] = ("cistern
     return _rows(ran.returncode, ran.stdout.decode("utf-8", "replace"), ran.stderr.decode("utf-8", "replace"))
 
 
-def _run(arguments: List[str], content: bytes, progress: Optional[bool]) -> "subprocess.CompletedProcess[bytes]":
+def _run(arguments: List[str], content: bytes, progress: bool) -> "subprocess.CompletedProcess[bytes]":
     """Its messages are captured; its line of progress goes to our standard error."""
-    if progress is not None and not isinstance(progress, bool):
-        raise TypeError(f"progress must be a bool or None, not {type(progress).__name__}")
-    shown = os.isatty(2) if progress is None else progress
+    if not isinstance(progress, bool):
+        raise TypeError(f"progress must be a bool, not {type(progress).__name__}")
+    shown = progress and os.isatty(2)
     terminal = [os.dup(2)] if shown else []
     try:
         more = [f"--progress=/dev/fd/{number}" for number in terminal]
