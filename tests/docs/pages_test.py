@@ -66,7 +66,7 @@ class Demo(unittest.TestCase):
         run = re.findall(r'^  "\$command" replay .*', demo, re.M)
         self.assertEqual(len(run), 1)
         self.assertIn(" ".join(figures.LAG), run[0])
-        self.assertIn("10 ms behind the host", (TOP / "README.md").read_text())
+        self.assertIn("10 ms behind the host", " ".join((TOP / "README.md").read_text().split()))
         self.assertIn(" ".join(figures.LAG), (TOP / "README.md").read_text())
 
 

@@ -169,7 +169,7 @@ def test_a_file_may_have_any_name(tmp_path, monkeypatch):
     ({"device": "quantum"}, cistern.ReplayError, "quantum"),
     ({"repeat": 0}, cistern.ReplayError, "repeat"),
     ({"threads": 10**6}, cistern.ReplayError, "threads"),
-    ({"capacity": 24}, cistern.ReplayError, "24 is 24 bytes; write 24GiB"),
+    ({"capacity": "24"}, cistern.ReplayError, "24 is 24 bytes; write 24GiB"),
     ({"progress": "yes"}, TypeError, "progress must be a bool, not str"),
     ({"gpu_lag_us": "1"}, TypeError, "gpu_lag_us must be an int"),
 ])
