@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "allocator/base/own_descriptor.hpp"
 #include "interop/command/console.hpp"
 
 namespace cistern::command {
@@ -31,8 +32,10 @@ std::filesystem::path wholeName(std::filesystem::path path) {
   return path;
 }
 
-/// Whether the stream writes to that file, and the file is one that keeps what is written.
+/// Whether the stream writes to that file by another opening of it, and the file is one that keeps
+/// what is written. What goes to /dev/stdout comes in order.
 bool isStream(int stream, const std::string& path) {
+  if (ownDescriptor(path)) return false;
   struct stat open {
   }, there{};
   return fstat(stream, &open) == 0 && S_ISREG(open.st_mode) && stat(path.c_str(), &there) == 0 &&
