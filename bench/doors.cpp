@@ -37,7 +37,7 @@ cistern_allocator_t handle() {
 void verbs(std::size_t bytes, long pairs) {
   cistern::CachingAllocator& allocator = cistern::allocator(0);
   for (long i = 0; i < pairs; ++i) {
-    void* const block = allocator.allocate(bytes, cistern::Stream{});
+    void* block = allocator.allocate(bytes, cistern::Stream{});
     benchmark::DoNotOptimize(block);
     allocator.free(block);
   }
@@ -45,7 +45,7 @@ void verbs(std::size_t bytes, long pairs) {
 
 void functions(std::size_t bytes, long pairs) {
   for (long i = 0; i < pairs; ++i) {
-    void* const block = cistern::allocate(bytes, cistern::Stream{});
+    void* block = cistern::allocate(bytes, cistern::Stream{});
     benchmark::DoNotOptimize(block);
     cistern::free(block);
   }

@@ -182,7 +182,8 @@ TEST_CASE("a stream that was met before is refused once it is not alive", "[pinn
   void* const other = rig.pinned.allocate(kMiB);
   rig.pinned.recordStream(block, stream);
   rig.device->destroyStream(stream).orThrow();
-  CHECK_THROWS_WITH(rig.pinned.recordStream(other, stream), Catch::Contains("not a live stream"));
+  CHECK_THROWS_WITH(rig.pinned.recordStream(other, stream),
+                    Catch::Matchers::ContainsSubstring("not a live stream"));
   rig.pinned.free(other);
   CHECK(rig.active() == 1);
   rig.pinned.free(block);
@@ -193,7 +194,8 @@ TEST_CASE("a stream that is not alive is refused", "[pinned]") {
   void* const block = rig.pinned.allocate(kMiB);
   const Stream stream = rig.stream();
   rig.device->destroyStream(stream).orThrow();
-  CHECK_THROWS_WITH(rig.pinned.recordStream(block, stream), Catch::Contains("not a live stream"));
+  CHECK_THROWS_WITH(rig.pinned.recordStream(block, stream),
+                    Catch::Matchers::ContainsSubstring("not a live stream"));
   rig.pinned.free(block);
   CHECK(rig.active() == 0);
 }

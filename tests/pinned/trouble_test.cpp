@@ -19,9 +19,10 @@ TEST_CASE("a limit is kept, and free memory makes room under it", "[pinned]") {
   CHECK(rig.pinned.limit() == 16 * kMiB);
   void* const one = rig.pinned.allocate(10 * kMiB);
   CHECK_THROWS_WITH(rig.pinned.allocate(8 * kMiB),
-                    Catch::Contains("8.00 MiB were asked for") &&
-                        Catch::Contains("10.00 MiB are pinned, of which 10.00 MiB are allocated") &&
-                        Catch::Contains("the limit is 16.00 MiB"));
+                    Catch::Matchers::ContainsSubstring("8.00 MiB were asked for") &&
+                        Catch::Matchers::ContainsSubstring(
+                            "10.00 MiB are pinned, of which 10.00 MiB are allocated") &&
+                        Catch::Matchers::ContainsSubstring("the limit is 16.00 MiB"));
   for (int i = 0; i < 8; ++i) rig.pinned.free(rig.pinned.allocate(1'000));  // 2 MiB of them
   rig.pinned.free(one);
   void* const other = rig.pinned.allocate(16 * kMiB);
@@ -43,13 +44,14 @@ TEST_CASE("a request waits for queued work rather than be out of memory", "[pinn
   CHECK(rig.pinned.allocate(6 * kMiB) == used);
   CHECK(rig.pinned.stats().num_waits > 0);
   CHECK_THROWS_WITH(rig.pinned.allocate(2 * kMiB),
-                    Catch::Contains("2.00 MiB wait for queued work"));
+                    Catch::Matchers::ContainsSubstring("2.00 MiB wait for queued work"));
 }
 
 TEST_CASE("a request beyond all bounds is refused at once", "[pinned]") {
   PinnedRig rig;
   for (const std::uint64_t bytes : {2 * kTiB, ~std::uint64_t{0}}) {
-    CHECK_THROWS_WITH(rig.pinned.allocate(bytes), Catch::Contains("no request may be larger"));
+    CHECK_THROWS_WITH(rig.pinned.allocate(bytes),
+                      Catch::Matchers::ContainsSubstring("no request may be larger"));
   }
   CHECK(rig.calls(Call::kHostMalloc) == 0);
 }
@@ -62,7 +64,8 @@ TEST_CASE("where the system pins no more, what is free is given back first", "[p
   CHECK(rig.pinned.stats().num_host_free == 1);
   rig.pinned.free(block);
   rig.device->faults().failAll(Call::kHostMalloc);
-  CHECK_THROWS_WITH(rig.pinned.allocate(5 * kMiB), Catch::Contains("host_malloc failed"));
+  CHECK_THROWS_WITH(rig.pinned.allocate(5 * kMiB),
+                    Catch::Matchers::ContainsSubstring("host_malloc failed"));
   rig.device->faults().clear();
   CHECK(rig.reserved() == 0);
   rig.pinned.free(rig.pinned.allocate(5 * kMiB));
@@ -76,7 +79,8 @@ TEST_CASE("pinned memory that no device may return is refused by name", "[pinned
   for (const Address wrong : {Address{0}, Address{513}, ~Address{0} - 511}) {
     device.instead = wrong;
     device.taken_back = 0;
-    CHECK_THROWS_WITH(pinned.allocate(kMiB), Catch::Contains("host_malloc failed: broken promise"));
+    CHECK_THROWS_WITH(pinned.allocate(kMiB),
+                      Catch::Matchers::ContainsSubstring("host_malloc failed: broken promise"));
     CHECK((device.taken_back > 0) == (wrong != 0));
     device.instead.reset();
     CHECK(pinned.stats().reserved_bytes.current == 0);
@@ -144,12 +148,14 @@ TEST_CASE("a stream that cannot be forgotten is told why", "[pinned]") {
     rig.device->faults().clear();
   }
   CHECK(rig.active() == 1);
-  CHECK_THROWS_WITH(rig.pinned.forgetStream(Stream{}), Catch::Contains("default stream"));
+  CHECK_THROWS_WITH(rig.pinned.forgetStream(Stream{}),
+                    Catch::Matchers::ContainsSubstring("default stream"));
   rig.device->beginCapture(stream, CaptureMode::kRelaxed).orThrow();
-  CHECK_THROWS_WITH(rig.pinned.forgetStream(stream), Catch::EndsWith("it is being captured"));
+  CHECK_THROWS_WITH(rig.pinned.forgetStream(stream),
+                    Catch::Matchers::EndsWith("it is being captured"));
   rig.device->destroyGraph(rig.device->endCapture(stream).orThrow()).orThrow();
   rig.device->destroyStream(stream).orThrow();
-  CHECK_THROWS_WITH(rig.pinned.forgetStream(stream), Catch::EndsWith("it is not alive"));
+  CHECK_THROWS_WITH(rig.pinned.forgetStream(stream), Catch::Matchers::EndsWith("it is not alive"));
   rig.device->synchronizeDevice().orThrow();
   CHECK(rig.pinned.allocate(kMiB) == block);
 }

@@ -107,8 +107,9 @@ TEST_CASE("more pages than one message takes arrive in order", "[sharing]") {
 TEST_CASE("a request for what cannot be had is told why", "[sharing]") {
   const Pipe pipe;
   const std::string name = serve(pipe.in(), 100);
-  CHECK_THROWS_WITH(askFor(name, 8), Catch::Contains("has been freed"));
-  CHECK_THROWS_WITH(askFor("cistern-no-such", 7), Catch::Contains("it has ended"));
+  CHECK_THROWS_WITH(askFor(name, 8), Catch::Matchers::ContainsSubstring("has been freed"));
+  CHECK_THROWS_WITH(askFor("cistern-no-such", 7),
+                    Catch::Matchers::ContainsSubstring("it has ended"));
   CHECK(statusOfChild([&] {
           const rlimit few{32, 32};
           if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(1);
@@ -141,7 +142,7 @@ TEST_CASE("a sender passes many pages with few descriptors to spare, and says it
   });
   CHECK(askFor(name, 1).pages().size() == 40);
   CHECK(askFor(name, 7).pages().size() == 40);
-  CHECK_THROWS_WITH(askFor(name, 0), Catch::Contains("raise its `ulimit -n`"));
+  CHECK_THROWS_WITH(askFor(name, 0), Catch::Matchers::ContainsSubstring("raise its `ulimit -n`"));
 }
 
 TEST_CASE("signals of the program break nothing off", "[sharing]") {
@@ -175,7 +176,7 @@ TEST_CASE("a process that has ended is not waited for", "[sharing]") {
           }) == 0);
   std::string name;
   for (char c = names.read(); c != '\n' && c != '\0'; c = names.read()) name += c;
-  CHECK_THROWS_WITH(askFor(name, 7), Catch::Contains("it has ended"));
+  CHECK_THROWS_WITH(askFor(name, 7), Catch::Matchers::ContainsSubstring("it has ended"));
 }
 
 #endif

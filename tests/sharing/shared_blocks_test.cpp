@@ -64,7 +64,8 @@ TEST_CASE("nobody guesses the key of a shared block", "[sharing]") {
   BlockName name;
   for (int i = 0; i < 8; ++i) name = share(shared, rig, rig.allocator.allocate(kBytes));
   CHECK(name.key > UINT32_MAX);  // of 64 random bits: lower once in four thousand million times
-  CHECK_THROWS_WITH(sharing::askFor(name.socket, name.key + 1), Catch::Contains("has been freed"));
+  CHECK_THROWS_WITH(sharing::askFor(name.socket, name.key + 1),
+                    Catch::Matchers::ContainsSubstring("has been freed"));
 }
 
 TEST_CASE("a block that was freed is shared no more", "[sharing]") {
@@ -80,7 +81,8 @@ TEST_CASE("a block that was freed is shared no more", "[sharing]") {
   shared.freed(block);
   rig.allocator.free(block);
   CHECK_FALSE(shared.find(block));
-  CHECK_THROWS_WITH(opened.open(other.allocator, name), Catch::Contains("has been freed"));
+  CHECK_THROWS_WITH(opened.open(other.allocator, name),
+                    Catch::Matchers::ContainsSubstring("has been freed"));
   rig.allocator.emptyCache();
   CHECK(takenOf(rig.sim()) == 0);
 }
@@ -149,7 +151,8 @@ TEST_CASE("what an allocator has shared ends with it", "[sharing]") {
   REQUIRE_FALSE(rig.allocator.owns(stays));
   const BlockName of_gone = share(shared, rig, gone), of_stays = share(shared, kept, stays);
   shared.freedAllOf(rig.allocator);
-  CHECK_THROWS_WITH(opened.open(other.allocator, of_gone), Catch::Contains("has been freed"));
+  CHECK_THROWS_WITH(opened.open(other.allocator, of_gone),
+                    Catch::Matchers::ContainsSubstring("has been freed"));
   CHECK(opened.open(other.allocator, of_stays).bytes == kBytes);
 }
 

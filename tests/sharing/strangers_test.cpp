@@ -124,7 +124,7 @@ TEST_CASE("an answer that makes no sense is refused, and its descriptors are clo
   CHECK(says({1, 1, 512, 1000}, {{kPage, 1}}, 1) == "1 pages");
   CHECK(says({1, 1, kPage - 1, 1}, {{kPage, 1}}, 1) == "1 pages");
   const auto refused = [&](AnswerHead head, std::vector<AnswerRow> rows, std::size_t descriptors) {
-    CHECK_THAT(says(head, rows, descriptors), Catch::Contains(nonsense));
+    CHECK_THAT(says(head, rows, descriptors), Catch::Matchers::ContainsSubstring(nonsense));
   };
   refused({1, 1, kPage, 1}, {{kPage, 1}}, 1);                    // it begins behind its page
   refused({1, 1, 512, kPage}, {{kPage, 1}}, 1);                  // it ends behind it
@@ -160,7 +160,7 @@ TEST_CASE("another user's process that answers for one that has ended is refused
   }
   char got = 0;
   REQUIRE(read(ready[0], &got, 1) == 1);
-  CHECK_THROWS_WITH(askFor(name, 7), Catch::Contains("another user's"));
+  CHECK_THROWS_WITH(askFor(name, 7), Catch::Matchers::ContainsSubstring("another user's"));
   int status = 0;
   REQUIRE(waitpid(squatter, &status, 0) == squatter);
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));

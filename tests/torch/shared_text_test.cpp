@@ -12,7 +12,8 @@ TEST_CASE("a text names the block that it was written of, and no other text does
   CHECK(name.key == 5);
   for (const char* wrong : {"", "x", "cistern-pages", "cistern-pages n", "cistern-pages n x",
                             "cistern-pages n 1 2", "cistern-segments n 1"})
-    CHECK_THROWS_WITH(cistern_torch::namedBy(wrong), Catch::Contains("a handle that is not"));
+    CHECK_THROWS_WITH(cistern_torch::namedBy(wrong),
+                      Catch::Matchers::ContainsSubstring("a handle that is not"));
 }
 
 }  // namespace cistern::test
