@@ -80,10 +80,10 @@ void addPolicies(CLI::App& parser, Arguments& a) {
 
 void addDevice(CLI::App& parser, Arguments& a) {
   parser
-      .add_option(
-          "--device", a.device,
-          fmt::format("auto, {}; auto is what CISTERN_BACKEND names,\nelse the first GPU, else sim",
-                      backendNames()))
+      .add_option("--device", a.device,
+                  fmt::format("auto, {}; auto is what CISTERN_BACKEND names, else\nsim with "
+                              "--gpu-lag-us or --check, else the first GPU, else sim",
+                              backendNames()))
       ->check(kNotEmpty)
       ->type_name("NAME");
   auto* capacity =

@@ -16,6 +16,7 @@
 
 #include "allocator/base/printable.hpp"
 #include "allocator/device/backends.hpp"
+#include "allocator/device/open.hpp"
 #include "interop/command/replay/grouped.hpp"
 #include "interop/command/replay/measure.hpp"
 #include "interop/command/replay/plot.hpp"
@@ -28,6 +29,11 @@
 
 namespace cistern::command {
 namespace {
+
+/// Whether the settings leave the device open, and have what only the simulated one can do.
+bool asksForSim(const ReplaySettings& s) {
+  return s.device == "auto" && backendOfEnvironment() == "auto" && (s.check || s.gpu_lag_us != 0);
+}
 
 /// Checks the settings that depend on the device. Pre: s.device is resolved.
 void requireSense(const ReplaySettings& s) {
@@ -169,7 +175,7 @@ std::ofstream openedTerminal(const std::string& path) {
 }  // namespace
 
 ExitStatus runReplay(ReplaySettings settings, Console& console) {
-  settings.device = resolveDevice(settings.device);
+  settings.device = asksForSim(settings) ? "sim" : resolveDevice(settings.device);
   requireSense(settings);
   const std::string device = requireDevice(settings);
   std::optional<Plot> plot;
