@@ -62,7 +62,7 @@ def test_a_wheel_works_by_itself(wheel, tmp_path):
     for path in PACKAGE.glob("cistern/**/*.py"):
         assert str(path.relative_to(PACKAGE)) in names
     compiled = [*(TOP / "interop/torch").rglob("*.[ch]pp"), *(TOP / "interop/sharing").rglob("*.[ch]pp")]
-    for path in [*(TOP / "include").rglob("*.h*"), *compiled]:
+    for path in [*(TOP / "include/cistern").rglob("*.h*"), *compiled]:
         assert f"cistern/_sources/{path.relative_to(TOP)}" in names
     assert {"cistern/py.typed", "cistern/_lib/libcistern.so.0", "cistern/LICENSE"} <= names
 
