@@ -68,11 +68,14 @@ inline std::string openDetail() {
 
 // ---- What the device can do --------------------------------------------------------------------
 
+/// Not cudaGetDeviceProperties: its structure has another size in each version of CUDA.
 inline cudaError_t deviceName(int ordinal, std::string* name) {
-  cudaDeviceProp properties{};
-  const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
-  *name = properties.name;
-  return error;
+  char text[256] = "";
+  CUdevice device = 0;
+  CUresult result = driver().device_get(&device, ordinal);
+  if (result == CUDA_SUCCESS) result = driver().device_get_name(text, int(sizeof(text)), device);
+  *name = text;
+  return asRuntime(result);
 }
 inline cudaError_t memoryPoolsSupported(int ordinal, int* supported) {
   return cudaDeviceGetAttribute(supported, cudaDevAttrMemoryPoolsSupported, ordinal);

@@ -13,6 +13,7 @@ struct Driver {
   decltype(&::cuCtxGetCurrent) ctx_get_current = nullptr;
   decltype(&::cuCtxSetCurrent) ctx_set_current = nullptr;
   decltype(&::cuDeviceGet) device_get = nullptr;
+  decltype(&::cuDeviceGetName) device_get_name = nullptr;
   decltype(&::cuDeviceGetAttribute) device_get_attribute = nullptr;
   decltype(&::cuDevicePrimaryCtxRetain) primary_ctx_retain = nullptr;
   decltype(&::cuMemGetAllocationGranularity) granularity = nullptr;
@@ -55,6 +56,7 @@ inline Driver loadDriver() {
   fetch(driver, "cuCtxGetCurrent", driver.ctx_get_current);
   fetch(driver, "cuCtxSetCurrent", driver.ctx_set_current);
   fetch(driver, "cuDeviceGet", driver.device_get);
+  fetch(driver, "cuDeviceGetName", driver.device_get_name);
   fetch(driver, "cuDeviceGetAttribute", driver.device_get_attribute);
   fetch(driver, "cuDevicePrimaryCtxRetain", driver.primary_ctx_retain);
   fetch(driver, "cuMemGetAllocationGranularity", driver.granularity);
