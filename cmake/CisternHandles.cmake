@@ -6,23 +6,23 @@ set(cistern_handle_libraries "")  # the targets that were made
 
 # ---- The vendors' runtimes, as the libraries' files see them --------------------------------------
 
-function(cistern_handles_vendor vendor runtime)
+# cistern_handles_vendor(vendor [runtime]): what a program is linked with for it; nothing, if it loads it.
+function(cistern_handles_vendor vendor)
   string(TOLOWER ${vendor} name)
   set(target cistern_handles_${name})
   add_library(${target} STATIC ${PROJECT_SOURCE_DIR}/handles/vendor/runtime.cpp)
+  cistern_vendor_code(${target} ${vendor} ${cistern_${vendor}_how})
   target_compile_features(${target} PUBLIC cxx_std_20)
-  target_compile_definitions(${target} PRIVATE CISTERN_VENDOR_${vendor})
-  target_include_directories(${target} SYSTEM PUBLIC $<BUILD_INTERFACE:${ARGN}>)
-  target_link_libraries(${target} PUBLIC cistern_handles ${runtime})
+  target_compile_definitions(${target} PUBLIC ${cistern_${vendor}_definitions})
+  target_include_directories(${target} SYSTEM PUBLIC $<BUILD_INTERFACE:${cistern_${vendor}_headers}>)
+  target_link_libraries(${target} PUBLIC cistern_handles ${ARGN})
 endfunction()
 
 if(cistern_has_CUDA)
   cistern_handles_vendor(CUDA ${cistern_cudart})
 endif()
 if(cistern_has_HIP)
-  # cistern_device finds HIP's runtime when the program runs; there is nothing to link.
-  cistern_handles_vendor(HIP "" ${CISTERN_HIP_INCLUDE_DIR})
-  target_compile_definitions(cistern_handles_hip PUBLIC __HIP_PLATFORM_AMD__)
+  cistern_handles_vendor(HIP)
 endif()
 
 # ---- One target a library -------------------------------------------------------------------------

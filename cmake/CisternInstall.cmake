@@ -56,8 +56,8 @@ foreach(library stdc++ c++ m)
     list(APPEND cistern_cxx_libraries ${library})
   endif()
 endforeach()
-set(cistern_toolkit_version "")  # the CUDA toolkit that a program of the static library needs
-if(cistern_has_CUDA)
+set(cistern_toolkit_version "")  # of the CUDA toolkit that this build took
+if(CUDAToolkit_FOUND)
   set(cistern_toolkit_version ${CUDAToolkit_VERSION_MAJOR})
 endif()
 
@@ -79,12 +79,10 @@ list(TRANSFORM cistern_cxx_libraries PREPEND "-l" OUTPUT_VARIABLE cistern_privat
 list(JOIN cistern_private " " cistern_private)
 string(PREPEND cistern_private " ")
 string(APPEND cistern_private " -lpthread -ldl")
-if(cistern_has_CUDA)
-  if(cistern_cudart STREQUAL "CUDA::cudart_static")
-    string(PREPEND cistern_private " -lcudart_static -lrt")
-  else()
-    string(PREPEND cistern_private " -lcudart")
-  endif()
+if(cistern_cudart STREQUAL "CUDA::cudart_static")
+  string(PREPEND cistern_private " -lcudart_static -lrt")
+elseif(cistern_cudart)
+  string(PREPEND cistern_private " -lcudart")
 endif()
 foreach(cistern_pc cistern cistern-static)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/${cistern_pc}.pc.in ${cistern_generated}/${cistern_pc}.pc

@@ -53,12 +53,10 @@ if(NOT CISTERN_SANITIZE)  # a sanitizer's runtime is the program's
 endif()
 set_target_properties(cistern_shared PROPERTIES LINK_DEPENDS ${cistern_symbols})
 
-if(cistern_has_CUDA)
-  # The static runtime is part of the shared library; who links the archive links it as well
-  # (cisternConfig.cmake finds it for programs).
-  target_link_libraries(cistern_static INTERFACE ${cistern_cudart})
-  target_link_libraries(cistern_shared PRIVATE ${cistern_cudart})
-endif()
+# A static runtime is part of the shared library. A program that links the archive links it as well
+# (cisternConfig.cmake finds it for programs).
+target_link_libraries(cistern_static INTERFACE ${cistern_cudart})
+target_link_libraries(cistern_shared PRIVATE ${cistern_cudart})
 
 # A library's handles are linked one by one. Installed, they are linked with the archive.
 foreach(target IN LISTS cistern_handle_libraries)

@@ -14,22 +14,51 @@ endforeach()
 
 # ---- CUDA ----------------------------------------------------------------------------------------
 
-set(CISTERN_CUDA_RUNTIME static CACHE STRING "How programs get the CUDA runtime: static or shared")
-set_property(CACHE CISTERN_CUDA_RUNTIME PROPERTY STRINGS static shared)
+# static: the program runs wherever there is a driver, and starts where there is none. loaded: the program
+# looks for the runtime at its first call (allocator/device/vendor/loaded_runtime.hpp); a build takes the
+# headers alone. shared: for the benchmark that times the driver's calls, which has to come between a
+# program and the runtime. Never CUDA::cuda_driver: a program linked to it starts only where there is one.
+set(CISTERN_CUDA_RUNTIME static CACHE STRING "How programs get the CUDA runtime: static, shared or loaded")
+set_property(CACHE CISTERN_CUDA_RUNTIME PROPERTY STRINGS static shared loaded)
+if(NOT CISTERN_CUDA_RUNTIME MATCHES "^(static|shared|loaded)$")
+  message(FATAL_ERROR "CISTERN_CUDA_RUNTIME is '${CISTERN_CUDA_RUNTIME}': must be static, shared or loaded")
+endif()
+if(NOT CISTERN_CUDA_INCLUDE_DIRS)  # a toolchain file may have set it
+  set(CISTERN_CUDA_INCLUDE_DIRS "" CACHE STRING
+      "Folders of CUDA 13's headers, for CISTERN_CUDA_RUNTIME=loaded without a toolkit")
+endif()
+mark_as_advanced(CISTERN_CUDA_INCLUDE_DIRS)
+set(cistern_CUDA_how linked)
+if(CISTERN_CUDA_RUNTIME STREQUAL "loaded")
+  set(cistern_CUDA_how loaded)
+endif()
+set(cistern_cudart "")       # what the library is linked with
+set(cistern_test_cudart "")  # what tests and benchmarks are linked with that call the runtime themselves
 if(CISTERN_CUDA)
   find_package(CUDAToolkit 13 QUIET)
+  set(cistern_CUDA_headers ${CISTERN_CUDA_INCLUDE_DIRS})
   if(CUDAToolkit_FOUND AND TARGET CUDA::cudart)
     set(cistern_has_CUDA TRUE)
-    # Static unless asked otherwise: the program then runs wherever there is a driver, and starts
-    # where there is none. (The benchmark that times the driver's calls has to come between a program
-    # and the runtime, which takes a shared one.) Never CUDA::cuda_driver: a program linked to it starts only where there is one.
-    set(cistern_cudart CUDA::cudart)
-    if(TARGET CUDA::cudart_static AND NOT CISTERN_CUDA_RUNTIME STREQUAL "shared")
-      set(cistern_cudart CUDA::cudart_static)
+    set(cistern_test_cudart CUDA::cudart)
+    if(TARGET CUDA::cudart_static AND CISTERN_CUDA_RUNTIME STREQUAL "static")
+      set(cistern_test_cudart CUDA::cudart_static)
     endif()
+    if(cistern_CUDA_how STREQUAL "linked")
+      set(cistern_cudart ${cistern_test_cudart})
+    endif()
+    if(NOT cistern_CUDA_headers)
+      set(cistern_CUDA_headers ${CUDAToolkit_INCLUDE_DIRS})
+    endif()
+  elseif(cistern_CUDA_how STREQUAL "loaded" AND cistern_CUDA_headers)
+    set(cistern_has_CUDA TRUE)
   elseif(NOT CISTERN_CUDA STREQUAL "AUTO")
     message(FATAL_ERROR "CISTERN_CUDA is ON, but there is no CUDA toolkit 13 or later. Put its nvcc "
-                        "on the PATH or set CUDAToolkit_ROOT; or set CISTERN_CUDA to AUTO or OFF.")
+                        "on the PATH or set CUDAToolkit_ROOT; or set CISTERN_CUDA to AUTO or OFF. (With "
+                        "CISTERN_CUDA_RUNTIME=loaded, CISTERN_CUDA_INCLUDE_DIRS may name the headers.)")
+  endif()
+  if(cistern_has_CUDA AND NOT CUDAToolkit_FOUND AND (CISTERN_TESTS OR CISTERN_BENCH))
+    message(FATAL_ERROR "Tests and benchmarks need a CUDA toolkit 13, and there are only the headers of "
+                        "CISTERN_CUDA_INCLUDE_DIRS. Set CISTERN_TESTS and CISTERN_BENCH to OFF.")
   endif()
 endif()
 
@@ -49,7 +78,7 @@ endif()
 # ---- HIP -----------------------------------------------------------------------------------------
 
 # The headers are all that a build takes: the library is looked for by the program, when it runs
-# (allocator/device/vendor/hip_library.hpp). Not by find_package(hip): its configuration stops the
+# (allocator/device/vendor/loaded_runtime.hpp). Not by find_package(hip): its configuration stops the
 # build where hipcc, which we do without, is not installed.
 if(CISTERN_HIP)
   find_path(CISTERN_HIP_INCLUDE_DIR hip/hip_runtime_api.h PATHS /opt/rocm
@@ -57,6 +86,9 @@ if(CISTERN_HIP)
   mark_as_advanced(CISTERN_HIP_INCLUDE_DIR)
   if(CISTERN_HIP_INCLUDE_DIR)
     set(cistern_has_HIP TRUE)
+    set(cistern_HIP_how loaded)
+    set(cistern_HIP_headers ${CISTERN_HIP_INCLUDE_DIR})
+    set(cistern_HIP_definitions __HIP_PLATFORM_AMD__)
   elseif(NOT CISTERN_HIP STREQUAL "AUTO")
     message(FATAL_ERROR "CISTERN_HIP is ON, but hip/hip_runtime_api.h is not found. Install HIP's "
                         "headers (Debian: libamdhip64-dev) or set ROCM_PATH; or set CISTERN_HIP to "
@@ -76,41 +108,48 @@ endforeach()
 
 set(cistern_vendor_folder ${PROJECT_SOURCE_DIR}/allocator/device/vendor)
 
-# cistern_vendor_backend(target vendor runtime [include folder]): one compilation of the vendor
-# source, as objects in `target`. `runtime`: what a program is linked to for it.
-function(cistern_vendor_backend target vendor runtime)
-  string(TOLOWER ${vendor} name)
-  set(objects ${target}_${name})
-  list(TRANSFORM cistern_vendor_sources PREPEND ${cistern_vendor_folder}/ OUTPUT_VARIABLE sources)
-  add_library(${objects} OBJECT ${sources})
-  target_compile_features(${objects} PRIVATE cxx_std_20)
-  target_compile_definitions(${objects} PRIVATE CISTERN_VENDOR_${vendor})
-  target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-  target_include_directories(${objects} SYSTEM PRIVATE ${ARGN})
-  target_link_libraries(${objects} PRIVATE cistern_base cistern_fmt ${runtime})
-  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
-  target_link_libraries(${target} PRIVATE ${runtime})
+# cistern_vendor_code(target vendor how): what code that includes alias.hpp is compiled with. how: whether the
+# runtime is linked or loaded.
+function(cistern_vendor_code target vendor how)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_compile_definitions(${target} PRIVATE CISTERN_VENDOR_${vendor} ${cistern_${vendor}_definitions})
+  if(how STREQUAL "loaded")
+    target_compile_definitions(${target} PRIVATE CISTERN_RUNTIME_LOADED)
+  endif()
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_include_directories(${target} SYSTEM PRIVATE ${cistern_${vendor}_headers})
+  target_link_libraries(${target} PRIVATE cistern_base cistern_fmt)
 endfunction()
 
-set(cistern_vendor_sources capture.cpp vendor_current.cpp vendor_pool.cpp failure.cpp vendor_memory.cpp
-                           open_vendor.cpp vendor_streams.cpp virtual_memory.cpp)
+# cistern_vendor_objects(target vendor how): one compilation of the vendor source, as objects.
+function(cistern_vendor_objects target vendor how)
+  set(sources capture.cpp vendor_current.cpp vendor_pool.cpp failure.cpp vendor_memory.cpp open_vendor.cpp
+              vendor_streams.cpp virtual_memory.cpp)
+  if(how STREQUAL "loaded")
+    string(TOLOWER ${vendor} name)
+    list(APPEND sources loaded_runtime.cpp ${name}_library.cpp)
+  endif()
+  list(TRANSFORM sources PREPEND ${cistern_vendor_folder}/)
+  add_library(${target} OBJECT ${sources})
+  cistern_vendor_code(${target} ${vendor} ${how})
+endfunction()
 
-# cistern_add_vendor_backends(target): both backends, each real or absent.
+# cistern_add_vendor_backends(target): both backends, each real or absent. A real one is an object library of
+# its own, ${target}_cuda or ${target}_hip.
 function(cistern_add_vendor_backends target)
-  target_sources(${target} PRIVATE ${cistern_vendor_folder}/error_kind.cpp)
-  if(cistern_has_CUDA)
-    cistern_vendor_backend(${target} CUDA ${cistern_cudart})
-  else()
-    target_sources(${target} PRIVATE ${cistern_vendor_folder}/absent_cuda.cpp)
-  endif()
-  if(cistern_has_HIP)
-    cistern_vendor_backend(${target} HIP "${CMAKE_DL_LIBS}" ${CISTERN_HIP_INCLUDE_DIR})
-    target_sources(${target}_hip PRIVATE ${cistern_vendor_folder}/hip_library.cpp
-                                          ${cistern_vendor_folder}/hip_runtime.cpp)
-    target_compile_definitions(${target}_hip PRIVATE __HIP_PLATFORM_AMD__)
-  else()
-    target_sources(${target} PRIVATE ${cistern_vendor_folder}/absent_hip.cpp)
-  endif()
+  target_sources(${target} PRIVATE ${cistern_vendor_folder}/error_kind.cpp
+                                   ${cistern_vendor_folder}/loaded_library.cpp)
+  target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
+  foreach(vendor CUDA HIP)
+    string(TOLOWER ${vendor} name)
+    if(cistern_has_${vendor})
+      cistern_vendor_objects(${target}_${name} ${vendor} ${cistern_${vendor}_how})
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${name}>)
+    else()
+      target_sources(${target} PRIVATE ${cistern_vendor_folder}/absent_${name}.cpp)
+    endif()
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${cistern_cudart})
 endfunction()
 
 # ---- Test work -----------------------------------------------------------------------------------
@@ -145,7 +184,7 @@ function(cistern_add_gpu_work target)
   if(cistern_has_CUDA AND CUDAToolkit_NVCC_EXECUTABLE)
     target_sources(${target} PRIVATE ${folder}/cuda_work.cpp)
     cistern_cuda_object(${target} ${folder}/cuda_kernels.cu)
-    target_link_libraries(${target} PRIVATE ${cistern_cudart})
+    target_link_libraries(${target} PRIVATE ${cistern_test_cudart})
   else()
     target_sources(${target} PRIVATE ${folder}/cuda_absent.cpp)
   endif()
@@ -157,6 +196,6 @@ function(cistern_add_gpu_tests target)
   if(cistern_has_CUDA)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/cuda/*.cpp)
     target_sources(${target} PRIVATE ${sources})
-    target_link_libraries(${target} PRIVATE ${cistern_cudart})
+    target_link_libraries(${target} PRIVATE ${cistern_test_cudart})
   endif()
 endfunction()

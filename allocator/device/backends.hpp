@@ -29,6 +29,9 @@ struct Backend {
   /// The functions that read and set a thread's current device. Every DeviceGuard uses them once
   /// openDevice has opened a device. Null for a backend whose threads have no current device.
   const DeviceSwitch& (*deviceSwitch)() noexcept;
+  /// The version and the file of the vendor's runtime that this process uses, for people to read;
+  /// empty without one. Null for a backend that has no runtime.
+  std::string (*runtime)() = nullptr;
 };
 
 /// Every row, in the order in which "auto" tries them.

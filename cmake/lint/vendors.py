@@ -10,8 +10,9 @@ import re
 
 import sources
 
-CONDITIONALS = re.compile(r"allocator/device/vendor/alias\.hpp|interop/preload/driver/vendor_names\.hpp"
-                          r"|(?:tests|bench)/.*\.cuh?|include/cistern-cccl/.*|tests/cccl/.*")
+CONDITIONALS = re.compile(r"allocator/device/vendor/(?:alias|runtime_functions)\.hpp|interop/preload/driver/vendor_names\.hpp"
+                          r"|(?:tests|bench)/.*\.cuh?|include/cistern-cccl/.*|tests/cccl/.*"
+                          r"|tests/gpu/cuda/loaded/signatures\.cpp")
 HEADERS = re.compile(r"allocator/device/vendor/[^/]+\.hpp|(?:tests|bench)/.*\.cuh?"
                      r"|interop/preload/.*|tests/preload/.*|tests/support/vendor_work/.*|bench/meter/.*|tests/gpu/(?:cuda|hip)/.*"
                      r"|(?:tests/)?handles/(?:cuda|cudss|hip)/.*|bench/handles\.cpp"

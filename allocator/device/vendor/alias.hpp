@@ -1,4 +1,4 @@
-// How one source serves two vendors: the only file of this folder with a vendor `#if`.
+// How one source serves two vendors: this file and runtime_functions.hpp alone have a vendor `#if`.
 //
 // The sources of this folder that include vendor_device.hpp are compiled twice: once with
 // CISTERN_VENDOR_CUDA and once with CISTERN_VENDOR_HIP. The two SDKs' headers cannot stand in one

@@ -11,22 +11,13 @@
 #include "allocator/device/vendor/cuda_pages.hpp"
 #include "cistern/device.hpp"
 
-#define GPU(name) cuda##name
-#define GPU_NAMESPACE cuda
-
 namespace cistern::cuda {
 
 inline constexpr const char* kBackend = "cuda";
 
 // ---- What failures say -------------------------------------------------------------------------
 
-inline const char* noDeviceText() {
-  return "no usable NVIDIA GPU: the driver (libcuda.so.1) is missing, is older than this build "
-         "needs, or shows no device to this process";
-}
-inline int errorCode(cudaError_t error) { return error; }
-inline const char* errorName(cudaError_t error) { return cudaGetErrorName(error); }
-inline std::string errorText(cudaError_t error) { return cudaGetErrorString(error); }
+// noDeviceText, errorCode, errorName, errorText and runtimeText are in cuda_runtime.hpp.
 
 // ---- Which device is current -------------------------------------------------------------------
 // Queried from the driver, not with cudaGetDevice and cudaSetDevice. Setting a thread back with

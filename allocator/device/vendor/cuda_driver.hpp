@@ -4,7 +4,8 @@
 #pragma once
 
 #include <cuda.h>  // types and declarations only
-#include <cuda_runtime_api.h>
+
+#include "allocator/device/vendor/cuda_runtime.hpp"
 
 namespace cistern::cuda {
 

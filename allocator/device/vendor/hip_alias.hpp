@@ -5,18 +5,15 @@
 #include <cstdint>
 #include <string>
 
-#include "allocator/device/vendor/hip_runtime.hpp"
+#include "allocator/device/vendor/loaded_runtime.hpp"
 #include "cistern/device.hpp"
-
-#define GPU(name) hip##name
-#define GPU_NAMESPACE hip
 
 namespace cistern::hip {
 
 inline constexpr const char* kBackend = "hip";
 
 // ---- What failures say -------------------------------------------------------------------------
-// noDeviceText, errorCode, errorName and errorText are in hip_runtime.hpp.
+// noDeviceText, errorCode, errorName, errorText and runtimeText are in loaded_runtime.hpp.
 
 // ---- Which device is current -------------------------------------------------------------------
 // A number that belongs to the thread; setting it makes nothing on the device.

@@ -1,13 +1,20 @@
 // The functions of HIP's runtime that Cistern calls. A new one is listed here first:
-// hip_runtime.hpp explains the use of the list.
+// loaded_runtime.hpp explains the use of the list.
 #pragma once
+
+#include <cstddef>
+
+#include <hip/hip_runtime_api.h>
+
+#define GPU(name) hip##name
+#define GPU_NAMESPACE hip
 
 // OF(name): the type is the header's declaration. So is the name, if a macro of the header maps it
 // to a version of the function.
 //
 // AS(name, type): for functions whose type the header cannot give. Either it overloads the name
 // with templates, or HIP 5.2, which we build with too, does not have the function.
-#define CISTERN_HIP_FUNCTIONS(OF, AS)                                                    \
+#define CISTERN_RUNTIME_FUNCTIONS(OF, AS)                                                \
   OF(hipDeviceCanAccessPeer)                                                             \
   OF(hipDeviceEnablePeerAccess)                                                          \
   OF(hipDeviceGetAttribute)                                                              \
@@ -20,6 +27,7 @@
   OF(hipGetErrorString)                                                                  \
   OF(hipGetLastError)                                                                    \
   OF(hipPeekAtLastError)                                                                 \
+  OF(hipRuntimeGetVersion)                                                               \
                                                                                          \
   AS(hipMalloc, hipError_t(void**, std::size_t))                                         \
   OF(hipFree)                                                                            \

@@ -85,6 +85,7 @@ constinit const Backend kTableEntry{
     .deviceCount = deviceCount,
     .open = open,
     .deviceSwitch = deviceSwitch,
+    .runtime = runtimeText,
 };
 
 }  // namespace cistern::GPU_NAMESPACE

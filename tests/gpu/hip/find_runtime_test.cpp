@@ -78,6 +78,7 @@ TEST_CASE("what is no library is not loaded, and the loader's reason is told", "
 
 TEST_CASE("calls reach the library that was found", "[fake]") {
   const auto device = fakeDevice();
+  CHECK_THAT(hip::kTableEntry.runtime(), ContainsSubstring("libamdhip64.so"));
   CHECK(hip::deviceCount().orThrow() == 2);
   const Address first = device->malloc(4096).orThrow();
   CHECK(device->malloc(4096).orThrow() == first + 4096);
