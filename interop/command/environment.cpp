@@ -55,17 +55,25 @@ std::string cacheProblem(const std::string& value) {
 }
 
 // A name without a slash is looked for by the loader.
-std::string hipProblem(const std::string& value) {
+std::string libraryProblem(std::string_view variable, const std::string& value) {
   std::error_code none;
   if (value.find('/') == value.npos || fs::exists(value, none)) return {};
-  return fmt::format("CISTERN_HIP_LIBRARY is '{}', which is not there", value);
+  return fmt::format("{} is '{}', which is not there", variable, value);
 }
 
-constexpr std::array<Variable, 14> kVariables = {{
+std::string cudaProblem(const std::string& value) {
+  return libraryProblem("CISTERN_CUDA_LIBRARY", value);
+}
+std::string hipProblem(const std::string& value) {
+  return libraryProblem("CISTERN_HIP_LIBRARY", value);
+}
+
+constexpr std::array<Variable, 15> kVariables = {{
     {"CISTERN_CONF", "Options of the allocator: NAME:VALUE,...; see `cistern options`",
      confProblem},
     {"CISTERN_BACKEND", "The devices that auto opens: cuda, hip, sim or auto", backendProblem},
     {"CISTERN_PRELOAD", "The library that `cistern run` puts before a program", preloadProblem},
+    {"CISTERN_CUDA_LIBRARY", "The file of CUDA's runtime, where the build loads one", cudaProblem},
     {"CISTERN_HIP_LIBRARY", "The file of HIP's runtime", hipProblem},
     {"CISTERN_TORCH", "The way under PyTorch: auto, native or plugin", torchProblem},
     {"CISTERN_CACHE", "The folder for what cistern.torch compiles", cacheProblem},

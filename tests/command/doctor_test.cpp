@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "allocator/device/backends.hpp"
 #include "cistern/sim.hpp"
 #include "interop/command/doctor/self_test.hpp"
 #include "tests/command/command.hpp"
@@ -109,6 +110,20 @@ TEST_CASE("doctor examines what CISTERN_BACKEND names, and says which names ther
   CHECK_THAT(wrong.out, ContainsSubstring("CISTERN_BACKEND: unknown backend 'simm': must be auto, "
                                           "cuda, hip or sim; did you mean sim?\n"));
   REQUIRE(unsetenv("CISTERN_BACKEND") == 0);
+}
+
+TEST_CASE("doctor names the runtime of each vendor that has one here") {
+  const Outcome outcome = runCommand({"doctor"});
+  for (const char* vendor : {"cuda", "hip"}) {
+    const Backend& backend = *findBackend(vendor);
+    const std::string runtime = backend.runtime == nullptr ? "" : backend.runtime();
+    const std::string line = std::string(vendor) + " runtime: " + runtime + "\n";
+    if (runtime.empty()) {
+      CHECK_THAT(outcome.out, !ContainsSubstring(std::string(vendor) + " runtime:"));
+    } else {
+      CHECK_THAT(outcome.out, ContainsSubstring(line));
+    }
+  }
 }
 
 TEST_CASE("doctor refuses a backend that there is not") {

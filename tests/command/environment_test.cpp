@@ -69,6 +69,7 @@ TEST_CASE("a wrong value is said with the variable's name and what is allowed") 
            {"CISTERN_CACHE", file.path(), "which is no folder"},
            {"CISTERN_PRELOAD", "/nowhere/it.so", "CISTERN_PRELOAD is '/nowhere/it.so'"},
            {"CISTERN_PRELOAD", "/", "CISTERN_PRELOAD is '/', which is a folder"},
+           {"CISTERN_CUDA_LIBRARY", "/nowhere/cudart.so", "which is not there"},
            {"CISTERN_HIP_LIBRARY", "/nowhere/hip.so", "which is not there"},
        }) {
     const WithVariable set(name, value);
@@ -81,13 +82,15 @@ TEST_CASE("a wrong value is said with the variable's name and what is allowed") 
 
 TEST_CASE("right values, and empty ones, are not complained of") {
   for (const char* name : {"CISTERN_CONF", "CISTERN_BACKEND", "CISTERN_TORCH", "CISTERN_ROOT",
-                           "CISTERN_CACHE", "CISTERN_HIP_LIBRARY"}) {
+                           "CISTERN_CACHE", "CISTERN_CUDA_LIBRARY", "CISTERN_HIP_LIBRARY"}) {
     const WithVariable empty(name, "");
     CHECK(settingNamed(name).problem.empty());
   }
   const WithVariable torch("CISTERN_TORCH", "plugin");
+  const WithVariable cuda("CISTERN_CUDA_LIBRARY", "libcudart.so.12");
   const WithVariable hip("CISTERN_HIP_LIBRARY", "libamdhip64.so.6");
   CHECK(settingNamed("CISTERN_TORCH").problem.empty());
+  CHECK(settingNamed("CISTERN_CUDA_LIBRARY").problem.empty());
   CHECK(settingNamed("CISTERN_HIP_LIBRARY").problem.empty());
 }
 

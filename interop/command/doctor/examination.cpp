@@ -72,6 +72,7 @@ BackendFindings examineBackend(const Backend& backend) {
   for (const auto& device : opened.devices)
     found.devices.push_back(examineDevice(*device, opened.devices.size()));
   if (opened.devices.empty()) found.missing = opened.why_not;
+  if (backend.runtime != nullptr) found.runtime = backend.runtime();
   return found;
 }
 

@@ -29,6 +29,7 @@ struct BackendFindings {
   std::string name;
   std::vector<DeviceFindings> devices;
   std::string missing;  ///< why it has no device here; empty when it has
+  std::string runtime;  ///< the version and the file of the vendor's runtime; empty without one
 };
 
 struct Examination {

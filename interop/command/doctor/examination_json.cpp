@@ -51,6 +51,7 @@ Json deviceJson(const DeviceFindings& device) {
 Json backendJson(const BackendFindings& backend) {
   return {{"name", backend.name},
           {"missing", textOrNull(backend.missing)},
+          {"runtime", textOrNull(backend.runtime)},
           {"devices", listOf(backend.devices, deviceJson)}};
 }
 

@@ -85,6 +85,8 @@ void printAsText(const Examination& all, std::ostream& out) {
     for (const DeviceFindings& device : backend.devices) printDevice(device, out);
     if (backend.devices.empty())
       out << fmt::format("{}: {}\n", backend.name, printable(backend.missing));
+    if (!backend.runtime.empty())
+      out << fmt::format("{} runtime: {}\n", backend.name, printable(backend.runtime));
   }
   out << "cistern run: " << runText(all) << '\n';
   if (!all.anyDevice())
