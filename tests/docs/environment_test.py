@@ -10,7 +10,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (TOP / "docs/environment.md").read_text()
 CONSTANT = re.compile(r'constexpr (?:const )?char\b[*\s]*(?:const )?\s*(k\w+)(?:\[\])? = "([A-Z][A-Z0-9_]+)"')
 READS = {
-    (".cpp", ".hpp"): re.compile(r'\b(?:(?:secure_)?getenv|environment)\((k\w+|"[A-Z][A-Z0-9_]*")\)'),
+    (".cpp", ".hpp"): re.compile(r'(?:\b(?:(?:secure_)?getenv|environment|trustedVariable)\(|\.variable = )'
+                                 r'(k\w+|"[A-Z][A-Z0-9_]*")[),]'),
     (".py",): re.compile(r'os\.(?:environ(?:\.get\(|\[)|getenv\()("[A-Z][A-Z0-9_]*")(?!\]\s*=[^=])'),
     (".sh", ""): re.compile(r'\$\{([A-Z][A-Z0-9_]*):?[-=?]'),
     (".cmake", ".txt", ".in"): re.compile(r'\$ENV\{([A-Z][A-Z0-9_]*)\}'),

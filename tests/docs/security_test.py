@@ -237,8 +237,10 @@ class Environment(Folder):
                 names = dict(re.findall(r"char\*? (?:const )?(k\w+)(?:\[\])? = \"(\w+)\"", text))
                 names.update(dict(re.findall(r"char (kRun\w+)\[\] = \"(\w+)\"",
                                              (TOP / "interop/preload/process/preload_settings.hpp").read_text())))
-                for quoted, constant in re.findall(r"(?:getenv|environment)\((?:\"(\w+)\"|(?:\w+::)?(k\w+))\)", text):
+                for quoted, constant in re.findall(r"(?:getenv|environment|trustedVariable)\((?:\"(\w+)\"|(?:\w+::)?(k\w+))\)",
+                                                   text):
                     read.add(quoted or names[constant])
+                read.update(re.findall(r"\.variable = \"(\w+)\"", text))
         self.assertGreater(len(read), 12)
         self.assertEqual(read, set(self.rows()))
 
@@ -280,17 +282,33 @@ class Environment(Folder):
         self.assertTrue(self.loads(COMMAND, "doctor", CISTERN_HIP_LIBRARY=marker))
         self.assertTrue(self.loads(COMMAND, "doctor", ROCM_PATH=str(self.folder)))
 
+    def loads_cuda(self):
+        told = run(COMMAND, "doctor", "--device", "cuda").stdout
+        return "not built in" not in told and not re.search("^cuda runtime: .*, linked$", told, re.M)
+
+    def test_the_variable_that_names_cudas_runtime(self):
+        if not self.loads_cuda():
+            self.skipTest("this build loads no runtime of CUDA")
+        marker = self.marker("libcudart.so.13")
+        ended = run(COMMAND, "doctor", CISTERN_CUDA_LIBRARY=marker)
+        self.assertIn("LOADED", ended.stderr)
+        self.assertIn(f"CISTERN_CUDA_LIBRARY is {marker}, which cannot be loaded: {marker} tells no version",
+                      ended.stdout)
+
     @says("A program with more rights")
     @unittest.skipUnless(os.geteuid() == 0, "only root can give rights")
     @unittest.skipIf(os.statvfs("/tmp").f_flag & os.ST_NOSUID, "/tmp is mounted nosuid")
     def test_a_program_with_more_rights_takes_no_library(self):
         self.hip()
         marker = self.marker("lib/libamdhip64.so")
+        named = [{"CISTERN_HIP_LIBRARY": marker}, {"ROCM_PATH": str(self.folder)}]
+        if self.loads_cuda():
+            named.append({"CISTERN_CUDA_LIBRARY": marker})
         program = self.folder / "cistern"
         shutil.copyfile(COMMAND, program)
         for rights, loads in ((0o755, True), (0o4755, False)):
             program.chmod(rights)
-            for env in ({"CISTERN_HIP_LIBRARY": marker}, {"ROCM_PATH": str(self.folder)}):
+            for env in named:
                 ended = run(str(program), "doctor", user=OTHER, **env)
                 self.assertEqual("LOADED" in ended.stderr, loads, ended.stderr)
                 self.assertIn("hip:", ended.stdout)
