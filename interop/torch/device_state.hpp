@@ -8,8 +8,8 @@
 
 #include "cistern/memory.hpp"
 #include "history.hpp"
+#include "releases/settings.hpp"
 #include "torch_pools.hpp"
-#include "torch_version.hpp"
 
 namespace cistern_torch {
 
@@ -38,6 +38,8 @@ struct DeviceState {
   cistern::CachingAllocator& allocator;
   TorchPools pools;
   History history;
+  /// Requests that the limit refused while limitRejects().
+  std::atomic<std::uint64_t> rejections{0};
 
  private:
   void keepToSettings();

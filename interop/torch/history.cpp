@@ -6,31 +6,6 @@
 namespace cistern_torch {
 namespace {
 
-/// As _record_memory_history(skip_actions=…) spells it.
-const char* nameOf(Action action) {
-  switch (action) {
-    case Action::ALLOC:
-      return "alloc";
-    case Action::FREE_REQUESTED:
-      return "free_requested";
-    case Action::FREE_COMPLETED:
-      return "free_completed";
-    case Action::SEGMENT_ALLOC:
-      return "segment_alloc";
-    case Action::SEGMENT_FREE:
-      return "segment_free";
-    case Action::SEGMENT_MAP:
-      return "segment_map";
-    case Action::SEGMENT_UNMAP:
-      return "segment_unmap";
-    case Action::SNAPSHOT:
-      return "snapshot";
-    case Action::OOM:
-      return "oom";
-  }
-  return "";
-}
-
 // As in PyTorch they are a thread's, the same for all devices, also for one that is used later.
 struct Texts {
   std::string metadata;
@@ -102,14 +77,13 @@ bool History::wanted(Action action) const {
   return std::find(skipped.begin(), skipped.end(), nameOf(action)) == skipped.end();
 }
 
-void History::write(const HistoryEvent& event, Context context) {
+void History::write(const HistoryEvent& event, Context context, std::string metadata) {
   if (settings_.when < theirs::RecordContext::ALLOC) context = nullptr;
-  theirs::TraceEntry entry = traceEntry(event.action, device_, event.address, event.bytes,
-                                        event.stream, event.pool, std::move(context),
-                                        the_texts == nullptr || the_texts->compile_contexts.empty()
-                                            ? "N/A"
-                                            : the_texts->compile_contexts.back(),
-                                        metadataOfThread());
+  const bool compiling = the_texts != nullptr && !the_texts->compile_contexts.empty();
+  theirs::TraceEntry entry =
+      traceEntry({event.action, device_, event.address, event.bytes, event.stream, event.pool,
+                  std::move(context), compiling ? the_texts->compile_contexts.back() : "N/A",
+                  std::move(metadata)});
   for (const auto& tracker : trackers_) tracker(entry);
   if (!settings_.enabled || !wanted(event.action)) return;
   if (entries_.size() < settings_.most_entries) {
@@ -123,6 +97,15 @@ void History::write(const HistoryEvent& event, Context context) {
 void History::add(const HistoryEvent& event, Context context) {
   const std::lock_guard lock(mutex_);
   write(event, std::move(context));
+}
+
+void History::annotated(void* block, std::size_t bytes, const std::string& text, Context context) {
+  const std::lock_guard lock(mutex_);
+  HistoryEvent event{kAnnotate, reinterpret_cast<std::size_t>(block), bytes};
+  const auto found = held_.find(block);
+  if (found != held_.end()) event = found->second.event;
+  event.action = kAnnotate;
+  if (settings_.enabled) write(event, std::move(context), text);
 }
 
 void History::allocated(const HistoryEvent& event, Context context) {

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "block_uses.hpp"
-#include "torch_version.hpp"
+#include "releases/records.hpp"
 
 namespace cistern_torch {
 
-using Action = theirs::TraceEntry::Action;
 using Context = std::shared_ptr<c10::GatheredContext>;
 
 /// The settings of the recorder, the same for all devices.
@@ -69,6 +68,8 @@ class History {
   /// Tells which uses have ended. PyTorch looks before each allocation.
   void tellEndedUses(bool region_open);
   void add(const HistoryEvent& event, Context context);
+  /// The program has a note on an allocated block, of so many bytes.
+  void annotated(void* block, std::size_t bytes, const std::string& text, Context context);
   /// The stack that the block was allocated with; null for none.
   Context contextOf(void* block) const;
 
@@ -80,7 +81,10 @@ class History {
     HistoryEvent event;
     Context context;
   };
-  void write(const HistoryEvent& event, Context context);
+  void write(const HistoryEvent& event, Context context) {
+    write(event, std::move(context), metadataOfThread());
+  }
+  void write(const HistoryEvent& event, Context context, std::string metadata);
   void writeCompleted(void* block);
   bool wanted(Action action) const;
 

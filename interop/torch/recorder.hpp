@@ -9,7 +9,7 @@
 #include <string>
 
 #include "device_trace.hpp"
-#include "torch_version.hpp"
+#include "releases/records.hpp"
 
 namespace cistern_torch {
 

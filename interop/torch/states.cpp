@@ -6,6 +6,13 @@
 #include "torch_allocator.hpp"
 
 namespace cistern_torch {
+namespace {
+
+bool refusedByLimit(const cistern::OutOfMemoryReport& report) {
+  return report.limit < report.device_total && report.reserved + report.segment > report.limit;
+}
+
+}  // namespace
 
 DeviceState* TorchAllocator::find(DeviceIndex device) const {
   const auto index = std::size_t(device);
@@ -51,7 +58,26 @@ void TorchAllocator::followHistory(DeviceState& state) {
   state.follow();
 }
 
+// As in PyTorch a request that is rejected has no event and calls no out-of-memory observer.
+void TorchAllocator::rejected(DeviceState& state, const cistern::OutOfMemoryReport& report) {
+  ++state.rejections;
+  std::vector<RejectionObserver> observers;
+  {
+    const std::lock_guard lock(mutex_);
+    observers = rejection_observers_;
+  }
+  for (const auto& observer : observers) {
+    try {
+      observer(state.device, std::size_t(report.requested), std::size_t(report.reserved),
+               std::size_t(report.device_total));
+    } catch (const std::exception& error) {
+      TORCH_WARN("cistern: an observer of rejected requests has failed: ", error.what());
+    }
+  }
+}
+
 void TorchAllocator::outOfMemory(DeviceState& state, const cistern::OutOfMemoryReport& report) {
+  if (limitRejects() && refusedByLimit(report)) return rejected(state, report);
   std::vector<theirs::OutOfMemoryObserver> observers;
   {
     const std::lock_guard lock(mutex_);

@@ -14,6 +14,7 @@
 #include "cistern/report.hpp"
 #include "device_state.hpp"
 #include "interop/sharing/shared_blocks.hpp"
+#include "releases/device_interface.hpp"
 #include "uncached.hpp"
 
 namespace cistern_torch {
@@ -59,7 +60,10 @@ class TorchAllocator final : public VersionedAllocator {
   void popCompileContext() override;
   void setMetadata(const std::string& metadata) override;
   std::string metadata() override;
+  void annotate(void* block, const std::string& text) override;
+  Context contextOf(void* block) override;
   void attachOutOfMemoryObserver(theirs::OutOfMemoryObserver observer) override;
+  void attachRejectionObserver(RejectionObserver observer) override;
   void attachAllocatorTraceTracker(theirs::AllocatorTraceTracker tracker) override;
 
   // ---- pool_verbs.cpp --------------------------------------------------------------------------
@@ -108,6 +112,7 @@ class TorchAllocator final : public VersionedAllocator {
   DeviceState& make(DeviceIndex device);
   void followHistory(DeviceState& state);
   void outOfMemory(DeviceState& state, const cistern::OutOfMemoryReport& report);
+  void rejected(DeviceState& state, const cistern::OutOfMemoryReport& report);
 
   std::array<std::atomic<DeviceState*>, kMost> states_{};
   std::atomic<int> devices_{-1};        ///< -1: not initialised
@@ -115,6 +120,7 @@ class TorchAllocator final : public VersionedAllocator {
   mutable std::mutex mutex_;            ///< of what stands below, and of making a state
   HistorySettings history_;
   std::vector<theirs::OutOfMemoryObserver> out_of_memory_observers_;
+  std::vector<RejectionObserver> rejection_observers_;
   std::vector<theirs::AllocatorTraceTracker> trackers_;
   std::vector<Annotation> annotations_;
   c10::ApproximateClockToUnixTimeConverter clock_;

@@ -6,7 +6,7 @@
 
 #include "cistern/pinned.hpp"
 #include "host_pools.hpp"
-#include "torch_version.hpp"
+#include "releases/host_interface.hpp"
 
 namespace cistern_torch {
 

@@ -117,6 +117,29 @@ void TorchAllocator::attachOutOfMemoryObserver(theirs::OutOfMemoryObserver obser
   out_of_memory_observers_.push_back(std::move(observer));
 }
 
+// Settled here also where nobody records: a wrong pointer is an error at once, as in PyTorch.
+void TorchAllocator::annotate(void* block, const std::string& text) {
+  DeviceState* const state = ownerOf(block);
+  TORCH_CHECK(state != nullptr, "cistern: annotateMemory: ", block, " is no block of ours");
+  asTorch([&] {
+    const std::size_t bytes = state->allocator.blockSize(block);
+    if (!state->history.listening()) return;
+    const Context context = state->history.gather(theirs::RecordContext::STATE);
+    state->tellMemoryEvents(nullptr);
+    state->history.annotated(block, bytes, text, context);
+  });
+}
+
+Context TorchAllocator::contextOf(void* block) {
+  DeviceState* const state = ownerOf(block);
+  return state == nullptr ? nullptr : state->history.contextOf(block);
+}
+
+void TorchAllocator::attachRejectionObserver(RejectionObserver observer) {
+  const std::lock_guard lock(mutex_);
+  rejection_observers_.push_back(std::move(observer));
+}
+
 void TorchAllocator::attachAllocatorTraceTracker(theirs::AllocatorTraceTracker tracker) {
   const std::lock_guard lock(mutex_);
   trackers_.push_back(tracker);

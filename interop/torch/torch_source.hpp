@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cistern/segment_source.hpp"
-#include "torch_version.hpp"
+#include "releases/device_interface.hpp"
 
 namespace cistern_torch {
 

@@ -20,7 +20,9 @@ StatArray statsOf(const cistern::MemoryStats& stats, cistern::Stat which) {
 
 DeviceStats TorchAllocator::getDeviceStats(DeviceIndex device) {
   using cistern::Stat;
-  const cistern::MemoryStats now = asTorch([&] { return at(device).allocator.memoryStats(); });
+  DeviceState& state = *asTorch([&] { return &at(device); });
+  const std::uint64_t rejections = state.rejections;
+  const cistern::MemoryStats now = asTorch([&] { return state.allocator.memoryStats(); });
   DeviceStats stats;
   stats.allocation = statsOf(now, Stat::kAllocation);
   stats.segment = statsOf(now, Stat::kSegment);
@@ -32,7 +34,8 @@ DeviceStats TorchAllocator::getDeviceStats(DeviceIndex device) {
   stats.inactive_split_bytes = statsOf(now, Stat::kInactiveSplitBytes);
   stats.requested_bytes = statsOf(now, Stat::kRequestedBytes);
   stats.num_alloc_retries = std::int64_t(now.num_alloc_retries);
-  stats.num_ooms = std::int64_t(now.num_ooms);
+  stats.num_ooms = std::int64_t(now.num_ooms - std::min(now.num_ooms, rejections));
+  setRejections(stats, std::int64_t(rejections));
   stats.num_sync_all_streams = std::int64_t(now.num_sync_all_streams);
   stats.num_device_alloc = std::int64_t(now.num_device_alloc);
   stats.num_device_free = std::int64_t(now.num_device_free);

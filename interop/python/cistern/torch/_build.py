@@ -48,7 +48,7 @@ def _folders() -> List[Path]:
 
 
 def _files(kind: str) -> List[Path]:
-    return [path for folder in _folders() for path in sorted(folder.glob(kind))]
+    return [path for folder in _folders() for path in sorted(folder.rglob(kind))]
 
 
 def _sources() -> List[Path]:

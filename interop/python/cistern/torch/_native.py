@@ -8,7 +8,7 @@ from typing import Optional
 
 from . import _build, _cached, _streams
 
-OLDEST, NEWEST = (2, 9), (2, 11)
+OLDEST, NEWEST = (2, 9), (2, 15)
 
 
 _library: Optional[ctypes.CDLL] = None
