@@ -6,11 +6,14 @@ import os
 import pathlib
 import shutil
 import stat
+import subprocess
+import sys
 import tempfile
 import types
+import warnings
 
 import pytest
-from cistern.torch import _build, _cached, _enable, _native, _plugin, _private
+from cistern.torch import _build, _cached, _enable, _native, _newer, _plugin, _private
 
 
 @pytest.fixture
@@ -153,6 +156,92 @@ def test_a_cache_named_from_the_current_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CISTERN_CACHE", ".")
     assert _cached._cache() == tmp_path
+
+
+# ---- A PyTorch that is newer than the newest known one: _newer.py --------------------------------------
+
+
+@pytest.fixture
+def newer(cache, monkeypatch, tmp_path):
+    """PyTorch is such a one, the extension compiles to a library, and `tests_by` says what its self-test
+    does."""
+    make_library(monkeypatch, tmp_path)
+    monkeypatch.setattr(_native, "_release", lambda: (_native.NEWEST[0], _native.NEWEST[1] + 1))
+
+    def tests_by(script):
+        path = tmp_path / "self_test.py"
+        path.write_text(f"import os, sys\nopen({str(tmp_path / 'tests')!r}, 'a').write('run')\n{script}\n")
+        monkeypatch.setattr(_newer, "_SCRIPT", path)
+
+    return tests_by
+
+
+def self_tests(tmp_path):
+    return (tmp_path / "tests").read_text().count("run")
+
+
+def test_a_newer_pytorch_is_used_if_the_extension_passes_its_test(newer, cache, tmp_path):
+    newer("assert os.environ['CISTERN_BACKEND'] == 'sim' and sys.argv[1].endswith('.so')")
+    with pytest.warns(UserWarning, match=r"is later than the releases .* so it is used") as warned:
+        _cached.load(_native._check_newer)
+    assert len(warned) == 1 and mode_of(cache / "cistern_torch-made.tested") == 0o644
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _cached.load(_native._check_newer)
+    assert self_tests(tmp_path) == 1
+
+
+@pytest.mark.parametrize("script, said", [
+    ("print('raw_alloc() is not as it should be'); sys.exit(1)", "raw_alloc() is not as it should be"),
+    ("sys.exit(3)", "it ended with 3"),
+    ("os.kill(os.getpid(), 11)", "it was ended by SIGSEGV"),
+    ("import time; time.sleep(60)", "it has not ended after 1 seconds"),
+])
+def test_a_newer_pytorch_is_not_used_if_the_extension_fails_its_test(newer, monkeypatch, tmp_path, script, said):
+    monkeypatch.setattr(_newer, "_PATIENCE", 1.0)
+    newer(script)
+    refused(said, "a later release than any", "fails its own test", "cistern_torch-made.tested")
+    assert self_tests(tmp_path) == 1  # the second time the result is known
+
+
+def test_a_result_that_others_may_write_is_not_believed(newer, cache, tmp_path):
+    newer("print('wrong'); sys.exit(1)")
+    cache.mkdir(mode=0o700)
+    (cache / "cistern_torch-made.tested").write_text("passed")
+    (cache / "cistern_torch-made.tested").chmod(0o666)
+    refused("wrong")
+
+
+def test_a_known_pytorch_is_not_tested(newer, monkeypatch, tmp_path):
+    newer("")
+    monkeypatch.setattr(_native, "_release", lambda: _native.NEWEST)
+    with pytest.raises(AttributeError, match="cistern_torch_"):  # the library has no verb
+        _enable.enable("native")
+    assert not (tmp_path / "tests").exists()
+
+
+def test_what_a_newer_interface_has_that_is_missing_here_is_named(newer, monkeypatch, tmp_path):
+    compiles_by(monkeypatch, tmp_path, "cat >&2 <<E\na.cpp:1: error: new-expression of abstract class type\n"
+                "a.hpp:2: note:     'virtual void somethingNew(int)'\na.hpp:3: note: declared here\nE\nexit 1")
+    refused("somethingNew", "a later release than any")
+    with pytest.raises(_build.BuildError) as raised:
+        _cached.load()
+    assert "declared here" not in str(raised.value)
+
+
+# ---- The self-test: _self_test.py ----------------------------------------------------------------------
+
+
+def test_the_self_test_says_what_an_extension_refuses(monkeypatch, tmp_path):
+    source = tmp_path / "wrong.c"
+    source.write_text('const char* cistern_torch_install(void) { return 0; }\n'
+                      'const char* cistern_torch_self_test(void) { return "no"; }\n')
+    library = tmp_path / "wrong.so"
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
+    (tmp_path / "torch.py").write_text("")
+    ran = subprocess.run([sys.executable, _newer._SCRIPT, library], capture_output=True, text=True, check=False,
+                         env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert (ran.returncode, ran.stdout) == (1, "no\n"), ran.stderr
 
 
 # ---- Nobody else may write what is run: _private.py ----------------------------------------------------

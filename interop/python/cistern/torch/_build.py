@@ -170,6 +170,8 @@ def compile_to(command: List[str], made: Path) -> None:
         out.replace(made)
 
 
+# A note on a virtual function says which one a class lacks, or has in another form.
 def _first_lines(output: str, most: int = 20) -> str:
-    lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
+    told = [line for line in output.splitlines() if "error" in line or ("note:" in line and "virtual" in line)]
+    lines = told or output.splitlines()
     return "\n".join([", and said:", *lines[:most]] if lines else [" and said nothing"])

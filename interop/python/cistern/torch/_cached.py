@@ -11,25 +11,34 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
-from typing import Tuple
+from typing import Callable, Tuple
 
 from . import _build, _private
 
 
-def load() -> ctypes.CDLL:
+def load(check: Callable[[Path], None] = lambda path: None) -> ctypes.CDLL:
     """The compiled extension. It is made if it is missing, and made once anew if the existing file
-    does not load."""
+    does not load. `check` comes before it is loaded, and may refuse it by a BuildError."""
     path, made = _extension()
+    _checked(check, path)
     try:
         return ctypes.CDLL(str(path))
     except OSError as failure:
         if made or _is_noexec(path):
             raise _not_loaded(path, failure) from None
     path, _ = _extension(anew=True)
+    _checked(check, path)
     try:
         return ctypes.CDLL(str(path))
     except OSError as failure:
         raise _not_loaded(path, failure) from None
+
+
+def _checked(check: Callable[[Path], None], path: Path) -> None:
+    try:
+        check(path)
+    except OSError as failure:
+        raise _build.BuildError(f"{failure}\n{_elsewhere(path.parent)}") from None
 
 
 def _extension(anew: bool = False) -> Tuple[Path, bool]:

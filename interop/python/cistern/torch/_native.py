@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 from typing import Optional
 
-from . import _build, _cached, _streams
+from . import _build, _cached, _newer, _streams
 
 OLDEST, NEWEST = (2, 9), (2, 15)
 
@@ -25,6 +26,11 @@ def _release() -> tuple[int, int]:
     return int(major), int(minor)
 
 
+def _check_newer(extension: Path) -> None:
+    oldest, newest = (".".join(map(str, each)) for each in (OLDEST, NEWEST))
+    _newer.check(extension, ".".join(map(str, _release())), f"{oldest} to {newest}")
+
+
 def install() -> None:
     """Compiles the extension if need be, loads it, and makes it PyTorch's allocator. Unavailable if
     that is not possible; RuntimeError if CUDA is initialised already."""
@@ -35,10 +41,10 @@ def install() -> None:
                 *OLDEST, *release
             )
         )
+    newer = release > NEWEST
     try:
-        library = _cached.load()
+        library = _cached.load(_check_newer) if newer else _cached.load()
     except _build.BuildError as failure:
-        newer = release > NEWEST
         hint = " (a later release than any that it was written for)" if newer else ""
         raise Unavailable(
             "the native allocator cannot be had for PyTorch {}.{}{}: {}".format(

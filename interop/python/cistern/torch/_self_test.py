@@ -1,0 +1,57 @@
+"""Run by `_newer.py` in a process of its own, with the path of a compiled extension. It puts the
+extension under PyTorch, on the simulated device, and calls the verbs of the allocator: as the
+extension was compiled to (self_test.cpp), and as PyTorch's own libraries were.
+
+The end: exit status 0; or 1, and the standard output says what is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0]  # this folder: its `torch` would be no PyTorch
+
+import ctypes
+from typing import Optional
+
+
+def _of_extension(path: str) -> Optional[str]:
+    library = ctypes.CDLL(path)
+    for verb in (library.cistern_torch_install, library.cistern_torch_self_test):
+        verb.restype = ctypes.c_char_p
+        wrong = verb()
+        if wrong is not None:
+            return str(wrong.decode(errors="replace"))
+    return None
+
+
+def _of_pytorch() -> Optional[str]:
+    from torch import _C  # type: ignore[attr-defined]
+
+    backend = _C._cuda_getAllocatorBackend()
+    if backend != "cistern":
+        return f"PyTorch has the allocator {backend!r}"
+    _C._cuda_resetPeakMemoryStats(0)
+    _C._cuda_emptyCache()
+    stats = _C._cuda_memoryStats(0)
+    if stats["num_ooms"] != 1 or stats["allocation"]["all"]["current"] != 0:
+        return "torch.cuda.memory_stats() has other figures than the extension"
+    if _C._cuda_getMemoryFraction(0) != 1 or _C._cuda_isHistoryEnabled():
+        return "PyTorch's functions reach other verbs than those that are meant"
+    if set(_C._cuda_memorySnapshot(None)) < {"segments", "device_traces"}:
+        return "torch.cuda.memory._snapshot() lacks parts"
+    return None
+
+
+def main(path: str) -> int:
+    import torch  # noqa: F401  # its libraries, which the extension needs
+
+    wrong = _of_extension(path) or _of_pytorch()
+    if wrong is not None:
+        print(wrong)
+    return 0 if wrong is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
