@@ -32,6 +32,9 @@ void PinnedAllocator::emptyCache() { memory_->emptyCache(); }
 void PinnedAllocator::setLimit(std::uint64_t bytes) { memory_->here("setLimit").setLimit(bytes); }
 std::uint64_t PinnedAllocator::limit() const { return memory_->here("limit").limit(); }
 PinnedStats PinnedAllocator::stats() const { return memory_->here("stats").stats(); }
+std::vector<PinnedPiece> PinnedAllocator::pieces() const {
+  return memory_->here("pieces").pieces();
+}
 void PinnedAllocator::resetPeakStats() { memory_->here("resetPeakStats").resetPeaks(); }
 void PinnedAllocator::resetAccumulatedStats() {
   memory_->here("resetAccumulatedStats").resetAccumulated();

@@ -15,6 +15,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
@@ -47,6 +48,7 @@ class PinnedMemory {
   void setLimit(std::uint64_t bytes);
   std::uint64_t limit() const;
   PinnedStats stats() const;
+  std::vector<PinnedPiece> pieces() const;
   void resetPeaks();
   void resetAccumulated();
   bool isBlock(Address address) const noexcept;

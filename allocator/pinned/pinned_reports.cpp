@@ -73,6 +73,25 @@ PinnedStats PinnedMemory::stats() const {
   return stats;
 }
 
+// What the system did not take back is free, and serves no request.
+std::vector<PinnedPiece> PinnedMemory::pieces() const {
+  const MutexLock lock(mutex_);
+  std::vector<PinnedPiece> pieces;
+  for (const Layout& layout : layouts_) {
+    for (const Segment* at = layout.segments(); at != nullptr; at = at->next) {
+      for (const Block* block = at->first; block != nullptr; block = block->next) {
+        const bool held = block->state() == BlockState::kAllocated;
+        const BlockUse in_use = held ? BlockUse::kAllocated : BlockUse::kPending;
+        pieces.push_back(
+            {block->address(), block->bytes(), block->isFree() ? BlockUse::kFree : in_use});
+      }
+    }
+  }
+  for (const Segment* at = refused_.first; at != nullptr; at = at->next)
+    pieces.push_back({at->base, at->bytes, BlockUse::kFree});
+  return pieces;
+}
+
 namespace {
 
 template <class Change>

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "cistern/device.hpp"
 #include "cistern/error.hpp"
@@ -44,6 +45,13 @@ struct PinnedStats {
   std::uint64_t num_waits = 0;          ///< times the host waited for queued work
   std::uint64_t num_misuses = 0;        ///< wrong frees reported
   std::uint64_t host_bytes = 0;         ///< what the bookkeeping takes
+};
+
+/// A block, or a piece of pinned memory that is free.
+struct PinnedPiece {
+  Address address = 0;
+  std::uint64_t bytes = 0;         ///< rounding included
+  BlockUse use = BlockUse::kFree;  ///< never kUnmapped
 };
 
 /// All verbs are thread-safe. No verb waits for queued work while there is another way. No verb
@@ -95,6 +103,9 @@ class CISTERN_API PinnedAllocator {
   std::uint64_t limit() const;
 
   PinnedStats stats() const;
+  /// Every block and every free piece, in no order. Their bytes add up to what is pinned, as long
+  /// as no other thread allocates or frees meanwhile. Throws std::bad_alloc.
+  std::vector<PinnedPiece> pieces() const;
   void resetPeakStats();
   void resetAccumulatedStats();
   /// Whether the pointer is that of a block that the program has. False for null.

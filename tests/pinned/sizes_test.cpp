@@ -1,4 +1,5 @@
 // What is pinned for which requests, and what is counted.
+#include <map>
 #include <vector>
 
 #include "tests/pinned/pinned_support.hpp"
@@ -19,6 +20,28 @@ TEST_CASE("pinned memory is cut to what is asked for", "[pinned]") {
   }
   CHECK(rig.pinned.allocate(0) == nullptr);
   rig.pinned.free(nullptr);
+}
+
+TEST_CASE("pieces tell every block, and add up to what is pinned", "[pinned]") {
+  PinnedRig rig;
+  CHECK(rig.pinned.pieces().empty());
+  void* const held = rig.pinned.allocate(3 * kMiB);
+  const Stream on = rig.stream();
+  void* const pending = rig.freedInUse(on, 2048);
+  std::uint64_t bytes = 0;
+  std::map<Address, PinnedPiece> pieces;
+  for (const PinnedPiece& piece : rig.pinned.pieces()) {
+    bytes += piece.bytes;
+    pieces[piece.address] = piece;
+  }
+  CHECK(std::int64_t(bytes) == rig.reserved());
+  CHECK(pieces[toAddress(held)].use == BlockUse::kAllocated);
+  CHECK(pieces[toAddress(held)].bytes == 3 * kMiB);
+  CHECK(pieces[toAddress(pending)].use == BlockUse::kPending);
+  CHECK(pieces[toAddress(pending)].bytes == 2048);
+  CHECK(pieces.size() == 4);  // and the rest of each segment
+  rig.pinned.free(held);
+  rig.sync(on);
 }
 
 TEST_CASE("small requests share a segment", "[pinned]") {
