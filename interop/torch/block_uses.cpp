@@ -5,19 +5,20 @@
 
 namespace cistern_torch {
 
-void BlockUses::use(void* block, CUstream_st* stream) {
-  std::vector<CUstream_st*>& streams = used_[block];
-  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+void BlockUses::use(void* block, CUstream_st* stream, cistern::Device& device) {
+  std::vector<UsedOn>& streams = used_[block];
+  const UsedOn on{&device, stream};
+  if (std::find(streams.begin(), streams.end(), on) == streams.end()) streams.push_back(on);
 }
 
 bool BlockUses::free(void* block, bool region_open) {
   const auto found = used_.find(block);
   if (found == used_.end()) return false;
-  const std::vector<CUstream_st*> streams = std::move(found->second);
+  const std::vector<UsedOn> streams = std::move(found->second);
   used_.erase(found);
   Waiting waiting{++frees_, 0};
-  for (CUstream_st* const stream : streams) {
-    if (follow({block, waiting.free, stream}, region_open)) ++waiting.uses;
+  for (const UsedOn& on : streams) {
+    if (follow({block, waiting.free, on}, region_open)) ++waiting.uses;
   }
   if (waiting.uses > 0) waiting_[block] = waiting;
   return waiting.uses > 0;
@@ -34,11 +35,11 @@ std::vector<void*> BlockUses::takeEnded(bool region_open) {
   for (const Use& use : std::exchange(deferred_, {})) {
     if (!follow(use, region_open)) end(use, ended);
   }
-  for (auto& [stream, marks] : marks_) {
+  for (auto& [on, marks] : marks_) {
     while (!marks.empty()) {
-      const auto complete = device_.queryEvent(marks.front().event);
+      const auto complete = on.device->queryEvent(marks.front().event);
       if (complete.ok() && !complete.value()) break;
-      idle_.push_back(marks.front().event);
+      idle_[on.device].push_back(marks.front().event);
       end(marks.front().use, ended);
       marks.pop_front();
     }
@@ -47,10 +48,12 @@ std::vector<void*> BlockUses::takeEnded(bool region_open) {
 }
 
 void BlockUses::clear() {
-  for (auto& [stream, marks] : marks_) {
-    for (const Mark& mark : marks) idle_.push_back(mark.event);
+  for (auto& [on, marks] : marks_) {
+    for (const Mark& mark : marks) idle_[on.device].push_back(mark.event);
   }
-  for (const cistern::Event event : idle_) (void)device_.destroyEvent(event);
+  for (auto& [device, events] : idle_) {
+    for (const cistern::Event event : events) (void)device->destroyEvent(event);
+  }
   idle_.clear();
   marks_.clear();
   deferred_.clear();
@@ -59,25 +62,27 @@ void BlockUses::clear() {
 }
 
 /// A device that does not say does not say no: an event recorded there would be a graph's.
-bool BlockUses::captured(CUstream_st* stream) {
-  const auto info = device_.captureInfo(stream);
+static bool captured(cistern::Device& device, CUstream_st* stream) {
+  const auto info = device.captureInfo(stream);
   return !info.ok() || info.value().status != cistern::CaptureStatus::kNone;
 }
 
 /// Marks the use's end, now or after the capture. Returns whether it could.
 bool BlockUses::follow(const Use& use, bool region_open) {
-  if (region_open || captured(use.stream)) {
+  cistern::Device& device = *use.on.device;
+  if (region_open || captured(device, use.on.stream)) {
     deferred_.push_back(use);
     return true;
   }
-  if (idle_.empty()) {
-    const auto made = device_.createEvent();
+  std::vector<cistern::Event>& idle = idle_[&device];
+  if (idle.empty()) {
+    const auto made = device.createEvent();
     if (!made.ok()) return false;
-    idle_.push_back(made.value());
+    idle.push_back(made.value());
   }
-  if (!device_.recordEvent(idle_.back(), use.stream).ok()) return false;
-  marks_[use.stream].push_back({use, idle_.back()});
-  idle_.pop_back();
+  if (!device.recordEvent(idle.back(), use.on.stream).ok()) return false;
+  marks_[use.on].push_back({use, idle.back()});
+  idle.pop_back();
   return true;
 }
 

@@ -6,6 +6,7 @@
 // nothing of what Cistern does. It needs no header of PyTorch's: tests/torch uses it too.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,13 +24,14 @@ namespace cistern_torch {
 /// whose event the device refuses counts as ended.
 class BlockUses {
  public:
-  explicit BlockUses(cistern::Device& device) : device_(device) {}
+  BlockUses() = default;
   ~BlockUses() { clear(); }
   BlockUses(const BlockUses&) = delete;
   BlockUses& operator=(const BlockUses&) = delete;
 
-  /// The stream uses the block, which is not of that stream and not freed yet.
-  void use(void* block, CUstream_st* stream);
+  /// The stream of that device uses the block, which is not of that stream and not freed yet. Pre:
+  /// the device outlives this.
+  void use(void* block, CUstream_st* stream, cistern::Device& device);
   /// The program frees the block. Returns whether other streams may still use it: if so,
   /// takeEnded() or allocated() names it later.
   bool free(void* block, bool region_open);
@@ -45,28 +47,31 @@ class BlockUses {
     std::uint64_t free = 0;  ///< its number
     std::size_t uses = 0;    ///< that have not ended
   };
+  struct UsedOn {
+    cistern::Device* device = nullptr;
+    CUstream_st* stream = nullptr;
+    friend auto operator<=>(const UsedOn&, const UsedOn&) = default;
+  };
   /// One use of one freed block. The block may be gone by now.
   struct Use {
     void* block = nullptr;
     std::uint64_t free = 0;
-    CUstream_st* stream = nullptr;
+    UsedOn on;
   };
   struct Mark {
     Use use;
     cistern::Event event;
   };
 
-  bool captured(CUstream_st* stream);
   bool follow(const Use& use, bool region_open);
   void end(const Use& use, std::vector<void*>& ended);
 
-  cistern::Device& device_;
   std::uint64_t frees_ = 0;
-  std::unordered_map<void*, std::vector<CUstream_st*>> used_;  ///< of blocks that are not freed
+  std::unordered_map<void*, std::vector<UsedOn>> used_;  ///< of blocks that are not freed
   std::unordered_map<void*, Waiting> waiting_;
-  std::map<CUstream_st*, std::deque<Mark>> marks_;  ///< in the order in which they complete
-  std::vector<Use> deferred_;                       ///< that get their event after the capture
-  std::vector<cistern::Event> idle_;
+  std::map<UsedOn, std::deque<Mark>> marks_;  ///< in the order in which they complete
+  std::vector<Use> deferred_;                 ///< that get their event after the capture
+  std::map<cistern::Device*, std::vector<cistern::Event>> idle_;
 };
 
 }  // namespace cistern_torch

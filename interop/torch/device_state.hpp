@@ -18,7 +18,7 @@ struct DeviceState {
       : device(ordinal),
         allocator(cistern::allocator(ordinal)),
         pools(cistern::pools(ordinal)),
-        history(ordinal, allocator.device()) {
+        history(ordinal) {
     keepToSettings();
     allocator.registerStream(cistern::Stream{});
   }

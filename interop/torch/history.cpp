@@ -116,10 +116,11 @@ void History::allocated(const HistoryEvent& event, Context context) {
   write(event, std::move(context));
 }
 
-void History::used(void* block, cudaStream_t stream) {
+void History::used(void* block, cudaStream_t stream, cistern::Device& device) {
   const std::lock_guard lock(mutex_);
   const auto found = held_.find(block);
-  if (found == held_.end() || found->second.event.stream != stream) uses_.use(block, stream);
+  const bool own = device_ >= 0 && found != held_.end() && found->second.event.stream == stream;
+  if (!own) uses_.use(block, stream, device);
 }
 
 // The engine orders a free behind the work of every stream that used the block, in its own way. A

@@ -1,6 +1,6 @@
-// Implements torch.cuda.memory._record_memory_history. It keeps the latest events of one device in
-// a ring, each with the stack that PyTorch gathers. It also keeps the stacks of allocated blocks.
-// While nobody listens, an allocation reads one flag.
+// Implements torch.cuda.memory._record_memory_history. It keeps the latest events of one device, or
+// of pinned host memory, in a ring, each with the stack that PyTorch gathers. It also keeps the
+// stacks of allocated blocks. While nobody listens, an allocation reads one flag.
 #pragma once
 
 #include <atomic>
@@ -40,8 +40,8 @@ struct HistoryEvent {
 /// next is entries_[next_], the oldest, when it is full.
 class History {
  public:
-  /// `memory`: the device itself; outlives the history.
-  History(DeviceIndex device, cistern::Device& memory) : device_(device), uses_(memory) {}
+  /// Of the device's memory; -1: of pinned host memory.
+  explicit History(DeviceIndex device) : device_(device) {}
 
   bool listening() const { return listening_.load(std::memory_order_relaxed); }
   bool enabled() const;
@@ -59,8 +59,9 @@ class History {
   Context gather(theirs::RecordContext level) const;
 
   void allocated(const HistoryEvent& event, Context context);
-  /// The stream uses the block until the program frees it (record_stream).
-  void used(void* block, cudaStream_t stream);
+  /// The stream of that device uses the block until the program frees it (record_stream). Pre: the
+  /// device outlives the history.
+  void used(void* block, cudaStream_t stream, cistern::Device& device);
   /// The block is about to be freed. Its size is 0 in the history where it was allocated before
   /// anyone recorded. FREE_COMPLETED follows at once, or when other streams' uses have ended.
   /// `region_open`: whether a region of a pool is.

@@ -112,6 +112,18 @@ void HostPools::used(void* block) noexcept {
   if (of != blocks_.end()) of->second.used = true;
 }
 
+HostPools::Standing HostPools::standingOf(void* block) const {
+  if (!any_.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(mutex_);
+  const auto held = blocks_.find(block);
+  if (held != blocks_.end()) return {held->second.pool, false};
+  for (const auto& [id, pool] : pools_) {
+    if (pool.kept.count(block) + pool.unused.count(block) != 0) return {id, true};
+  }
+  const auto resting = resting_.find(block);
+  return resting == resting_.end() ? Standing{} : Standing{resting->second.pool, true};
+}
+
 bool HostPools::freed(void* block) {
   if (!any_.load(std::memory_order_acquire)) return false;
   const std::lock_guard lock(mutex_);

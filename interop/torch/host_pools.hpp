@@ -54,6 +54,11 @@ class HostPools {
   /// The smallest of the pool's that is large enough, was freed, and that no copy has used; it is
   /// the program's again. Null where there is none.
   void* take(TorchPoolId id, std::size_t bytes) noexcept;
+  struct Standing {
+    TorchPoolId pool{0, 0};  ///< {0, 0}: none
+    bool kept = false;       ///< the program has freed it
+  };
+  Standing standingOf(void* block) const;
   /// Work on a stream, a captured copy perhaps, uses the block. Any block may come here.
   void used(void* block) noexcept;
   /// The program frees the block. True: it is kept, and not to be freed.

@@ -10,13 +10,13 @@
 
 #include "errors.hpp"
 #include "torch_allocator.hpp"
+#include "torch_pinned.hpp"
 
 namespace cistern_torch {
 namespace {
 
 std::atomic<TorchAllocator*> the_allocator{nullptr};
 
-// Nothing is reported there: a thread of the parent's may have held the lock of a listener.
 bool in_child_of_fork = false;
 
 /// The deleter that a tensor's storage keeps.
@@ -31,6 +31,8 @@ DeviceIndex currentDevice() {
 }
 
 }  // namespace
+
+bool inChildOfFork() { return in_child_of_fork; }
 
 TorchAllocator* installed() { return the_allocator.load(std::memory_order_acquire); }
 void setInstalled(TorchAllocator* allocator) {
@@ -124,7 +126,8 @@ void TorchAllocator::recordStream(const c10::DataPtr& block, c10::cuda::CUDAStre
   void* const start = block.get_context();
   if (uncached_.holds(start)) return;
   if (listening_.load(std::memory_order_relaxed) && !in_child_of_fork) [[unlikely]] {
-    if (DeviceState* const state = ownerOf(start)) state->history.used(start, stream.stream());
+    if (DeviceState* const state = ownerOf(start))
+      state->history.used(start, stream.stream(), state->allocator.device());
   }
   asTorch([&] { cistern::recordStream(start, stream.stream()); });
 }

@@ -34,27 +34,43 @@ cistern::PinnedAllocator& TorchPinned::memory() {
 
 c10::DeleterFnPtr TorchPinned::raw_deleter() const { return &freePinned; }
 
+void* TorchPinned::take(std::size_t bytes, TorchPoolId pool) {
+  const bool pooled = pool != TorchPoolId{0, 0};
+  if (void* const again = pooled ? pools_.take(pool, bytes) : nullptr) return again;
+  void* const made = memory().allocate(bytes);
+  try {
+    if (pooled) pools_.allocated(made, pool, bytes);
+  } catch (...) {
+    memory().free(made);
+    throw;
+  }
+  return made;
+}
+
 c10::DataPtr TorchPinned::allocate(std::size_t bytes) {
+  const bool told = bytes != 0 && listening();
+  Context context = told ? history_.gather(theirs::RecordContext::STATE) : nullptr;
   void* const block = asTorch([&]() -> void* {
     if (bytes == 0) return nullptr;
     const TorchPoolId pool = pools_.now();
-    const bool pooled = pool != TorchPoolId{0, 0};
-    if (void* const again = pooled ? pools_.take(pool, bytes) : nullptr) return again;
-    void* const made = memory().allocate(bytes);
-    try {
-      if (pooled) pools_.allocated(made, pool, bytes);
-    } catch (...) {
-      memory().free(made);
-      throw;
+    void* const taken = take(bytes, pool);
+    if (told) [[unlikely]] {
+      history_.tellEndedUses(false);
+      history_.allocated(
+          {Action::ALLOC, std::size_t(taken), memory().blockSize(taken), nullptr, pool},
+          std::move(context));
     }
-    return made;
+    return taken;
   });
   return {block, block, &freePinned, c10::DeviceType::CPU};
 }
 
 void TorchPinned::free(void* block) noexcept {
   cistern::PinnedAllocator* const memory = memory_.load(std::memory_order_acquire);
-  if (block != nullptr && memory != nullptr && !pools_.freed(block)) memory->free(block);
+  if (block == nullptr || memory == nullptr) return;
+  if (listening()) [[unlikely]]
+    history_.freed(block, history_.gather(theirs::RecordContext::ALL), false);
+  if (!pools_.freed(block)) memory->free(block);
 }
 
 void TorchPinned::copy_data(void* to, const void* from, std::size_t bytes) const {
@@ -69,8 +85,10 @@ bool TorchPinned::record_event(void* pointer, void* context, c10::Stream stream)
   pools_.used(block);
   const c10::cuda::CUDAStream used(c10::cuda::CUDAStream::UNCHECKED, stream);
   asTorch([&] {
-    memory->recordStream(block, used.stream(),
-                         installed()->at(used.device_index()).allocator.device());
+    cistern::Device& device = installed()->at(used.device_index()).allocator.device();
+    memory->recordStream(block, used.stream(), device);
+    if (listening()) [[unlikely]]
+      history_.used(block, used.stream(), device);
   });
   return true;
 }
@@ -90,6 +108,7 @@ void TorchPinned::empty_cache() {
   cistern::PinnedAllocator* const memory = memory_.load(std::memory_order_acquire);
   if (memory == nullptr) return;
   settle();
+  if (listening()) history_.tellEndedUses(false);
   asTorch([&] { memory->emptyCache(); });
 }
 

@@ -3,12 +3,20 @@
 #pragma once
 
 #include <atomic>
+#include <map>
+#include <mutex>
+#include <vector>
 
 #include "cistern/pinned.hpp"
+#include "history.hpp"
 #include "host_pools.hpp"
 #include "releases/host_interface.hpp"
 
 namespace cistern_torch {
+
+/// Whether this process is a child of fork. Nothing is recorded there, because a thread of the
+/// parent's may have held the lock of a listener.
+bool inChildOfFork();
 
 /// Thread-safe. Errors are RuntimeError, with Cistern's text.
 class TorchPinned final : public VersionedHostAllocator {
@@ -29,15 +37,30 @@ class TorchPinned final : public VersionedHostAllocator {
   void endRegion(TorchPoolId pool) override;
   void letGo(TorchPoolId pool) override;
 
+  // ---- pinned_reports.cpp ----------------------------------------------------------------------
+  void setHistory(bool enabled, theirs::CreateContextFn gather, std::size_t most_entries,
+                  theirs::RecordContext when, bool clear) override;
+  bool isHistoryEnabled() const override { return history_.enabled(); }
+  std::vector<HostPiece> pieces() override;
+  std::vector<theirs::TraceEntry> events() override;
+  void pinnedByProgram(void* memory, std::size_t bytes) override;
+  void unpinnedByProgram(void* memory) override;
+
   /// Frees the blocks that destroyed graphs have kept, once all devices have come to rest.
   void settle();
   void free(void* block) noexcept;
 
  private:
   cistern::PinnedAllocator& memory();
+  void* take(std::size_t bytes, TorchPoolId pool);
+  bool listening() const { return history_.listening() && !inChildOfFork(); }
 
   std::atomic<cistern::PinnedAllocator*> memory_{nullptr};
   HostPools pools_;
+  History history_{-1};
+  c10::ApproximateClockToUnixTimeConverter clock_;
+  std::mutex mutex_;                       ///< of registered_
+  std::map<void*, HostPiece> registered_;  ///< pinned by the program while it was recorded
 };
 
 /// The process's own.

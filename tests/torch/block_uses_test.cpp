@@ -22,13 +22,13 @@ sim::SimConfig lagging() {
 struct UsesRig {
   sim::SimDevice sim{lagging()};
   Stream first = sim.createStream().orThrow(), second = sim.createStream().orThrow();
-  BlockUses uses{sim};
+  BlockUses uses;
   std::vector<char> memory = std::vector<char>(4);
 
   void* block(std::size_t i) { return &memory[i]; }
   void use(std::size_t i, Stream stream) {
     sim.launch(stream, {}).orThrow();
-    uses.use(block(i), reinterpret_cast<CUstream_st*>(stream.raw));
+    uses.use(block(i), reinterpret_cast<CUstream_st*>(stream.raw), sim);
   }
   bool free(std::size_t i, bool region_open = false) { return uses.free(block(i), region_open); }
   Blocks ended(bool region_open = false) { return uses.takeEnded(region_open); }
@@ -121,17 +121,30 @@ TEST_CASE("an event that the device refuses ends the use", "[torch][block_uses]"
   CHECK(rig.ended() == Blocks{rig.block(1)});
 }
 
+TEST_CASE("streams of two devices may have one handle", "[torch][block_uses]") {
+  sim::SimDevice other{lagging()};
+  UsesRig rig;
+  rig.use(0, Stream{});
+  other.launch(Stream{}, {}).orThrow();
+  rig.uses.use(rig.block(0), nullptr, other);
+  CHECK(rig.free(0));
+  rig.catchUp();
+  CHECK(rig.ended().empty());  // the other device is not done
+  other.advanceHost(2 * kLagNs);
+  CHECK(rig.ended() == Blocks{rig.block(0)});
+}
+
 TEST_CASE("events are used again, and go with the object", "[torch][block_uses]") {
   UsesRig rig;
   {
-    BlockUses uses(rig.sim);
+    BlockUses uses;
     for (int i = 0; i < 10; ++i) {
-      uses.use(rig.block(0), reinterpret_cast<CUstream_st*>(rig.first.raw));
+      uses.use(rig.block(0), reinterpret_cast<CUstream_st*>(rig.first.raw), rig.sim);
       CHECK(uses.free(rig.block(0), false));
       rig.catchUp();
       CHECK(uses.takeEnded(false).size() == 1);
     }
-    uses.use(rig.block(0), reinterpret_cast<CUstream_st*>(rig.first.raw));
+    uses.use(rig.block(0), reinterpret_cast<CUstream_st*>(rig.first.raw), rig.sim);
     CHECK(uses.free(rig.block(0), false));
   }
   const CallCounts calls = rig.sim.callCounts();

@@ -164,6 +164,24 @@ TEST_CASE("a region takes what it catches, and blocks of none are nobody's",
   CHECK_FALSE(rig.pools.freed(rig.block(1)));
 }
 
+TEST_CASE("a block's pool is known until its memory is free", "[torch][host_pools]") {
+  Rig rig;
+  const auto pool = [&] { return rig.pools.standingOf(rig.block(0)).pool; };
+  const auto kept = [&] { return rig.pools.standingOf(rig.block(0)).kept; };
+  CHECK(pool() == kNone);
+  rig.begin(kPool);
+  rig.pools.allocated(rig.block(0), kPool, 1);
+  CHECK((pool() == kPool && !kept()));
+  rig.pools.used(rig.block(0));
+  REQUIRE(rig.pools.freed(rig.block(0)));
+  CHECK((pool() == kPool && kept()));
+  rig.pools.end(kPool);
+  rig.pools.release(kPool);
+  CHECK((pool() == kPool && kept()));  // until the device has come to rest
+  rig.settle();
+  CHECK((pool() == kNone && !kept()));
+}
+
 TEST_CASE("regions and users that are not there are refused", "[torch][host_pools]") {
   Rig rig;
   CHECK_THROWS_AS(rig.pools.end(kPool), InvalidArgument);

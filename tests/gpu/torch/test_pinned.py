@@ -144,3 +144,28 @@ def test_a_capture_uses_again_what_no_copy_has_used():
         third = torch.empty(MIB, dtype=torch.int32, pin_memory=True)
         assert third.data_ptr() != address
     del graph, third
+
+
+# ---- History and snapshot ------------------------------------------------------------------------------
+
+RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
+@pytest.mark.skipif(RELEASE < (2, 14), reason="pinned memory has no history before 2.14")
+def test_history_and_snapshot_have_pinned_memory():
+    torch.cuda.memory._record_memory_history(record_pinned_host_memory=True, record_cuda=False, clear_history=True)
+    try:
+        held = torch.empty(3 * MIB, dtype=torch.uint8, pin_memory=True)
+        gone = torch.empty(4096, dtype=torch.uint8, pin_memory=True)
+        address = gone.data_ptr()
+        del gone
+        snapshot = torch.cuda.memory._snapshot()
+    finally:
+        torch.cuda.memory._record_memory_history(None, record_pinned_host_memory=True)
+    segments = {segment["address"]: segment for segment in snapshot["host_segments"]}
+    assert sum(segment["total_size"] for segment in segments.values()) == figures()["reserved"]
+    assert segments[held.data_ptr()]["allocated_size"] == 3 * MIB
+    actions = [entry["action"] for entry in snapshot["host_traces"] if entry["addr"] == address]
+    assert actions == ["alloc", "free_requested", "free_completed"]
+    made = next(entry for entry in snapshot["host_traces"] if entry["addr"] == held.data_ptr())
+    assert any(frame["name"] == "test_history_and_snapshot_have_pinned_memory" for frame in made["frames"])
