@@ -2,6 +2,7 @@
 // PyTorch's pools and history beside it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -20,6 +21,7 @@ struct DeviceState {
         pools(cistern::pools(ordinal)),
         history(ordinal) {
     keepToSettings();
+    if (kPoolFigures) pools.countReserved();
     allocator.registerStream(cistern::Stream{});
   }
 
@@ -31,6 +33,9 @@ struct DeviceState {
   void tellMemoryEvents(const Context& context);
   /// Listens to what becomes of memory while the history does.
   void follow() { allocator.recordMemoryEvents(history.listening()); }
+  /// The figures of torch.cuda.memory_stats.
+  c10::CachingDeviceAllocator::DeviceStats statistics();
+  void resetAccumulated();
   /// The most that was ever reserved. Call it before peaks are reset, because it reads them.
   std::uint64_t keepPeak();
 
@@ -42,9 +47,16 @@ struct DeviceState {
   std::atomic<std::uint64_t> rejections{0};
 
  private:
+  /// Retries, out-of-memory errors, rejections, waits, allocations and frees of the device: as
+  /// often as they have happened.
+  using EventCounts = std::array<std::uint64_t, 6>;
+
   void keepToSettings();
+  EventCounts countsOf(const cistern::MemoryStats& now) const;
 
   std::atomic<std::uint64_t> most_reserved_{0};  ///< at a time before the last reset
+  std::mutex counting_;
+  EventCounts counted_before_{};  ///< the last reset of accumulated statistics
   std::mutex telling_;  ///< keeps what one thread has taken before what the next one takes
 };
 

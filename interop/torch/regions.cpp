@@ -43,6 +43,7 @@ void TorchPools::end(TorchPoolId id) {
     pools_.endAllocateToPool(pool.id);
     pools_.releasePool(pool.id);
   }
+  noteReserved(id);
 }
 
 void TorchPools::countOpen() {

@@ -100,6 +100,8 @@ void testLimit(theirs::CUDAAllocator& cuda) {
                                      "an OutOfMemoryError at the limit");
   expect(seen == 1, "attachOutOfMemoryObserver()");
   expect(cuda.getDeviceStats(0).num_ooms == 1, "getDeviceStats(): num_ooms");
+  cuda.resetAccumulatedStats(0);
+  expect(cuda.getDeviceStats(0).num_ooms == 0, "resetAccumulatedStats(): num_ooms");
   cuda.setMemoryFraction(1, 0);
 }
 
@@ -155,6 +157,8 @@ void testPools(theirs::CUDAAllocator& cuda) {
     cuda.beginAllocateToPool(0, kPool, [](cudaStream_t) { return true; });
     void* const block = cuda.raw_alloc_with_stream(kBytes, nullptr);
     cuda.endAllocateToPool(0, kPool);
+    expect(calls::reservedIn(cuda, kPool) >= std::int64_t(kBytes),
+           "reserved_bytes_by_private_pools");
     expect(cuda.checkPoolLiveAllocations(0, kPool, {block}), "beginAllocateToPool()");
     cuda.raw_delete(block);
     cuda.releasePool(0, kPool);
@@ -185,6 +189,8 @@ void testPinned(at::HostAllocator& host) {
     expect(!host.record_event(&foreign, nullptr, stream), "record_event() of a foreign pointer");
     expect(host.get_stats().num_host_alloc == 1, "get_stats()");
   }
+  expect(calls::recordsHostHistory(host, noStack),
+         "record_history(), get_segments(), get_traces()");
   host.reset_accumulated_stats();
   host.reset_peak_stats();
   host.empty_cache();

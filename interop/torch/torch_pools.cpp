@@ -71,6 +71,7 @@ void TorchPools::release(TorchPoolId id) {
   const std::lock_guard lock(mutex_);
   known("releasePool", id);
   findOver();
+  noteReserved(id);
   Pool& pool = table_[id];
   if (pool.uses == 1) closeRegions([&](const Region& region) { return region.id == id; });
   const auto over = std::find_if(regions_.begin(), regions_.end(), [&](const Region& region) {

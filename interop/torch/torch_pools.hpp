@@ -39,6 +39,7 @@
 
 #include "cistern/graph.hpp"
 #include "cistern/pool.hpp"
+#include "cistern/statistics.hpp"
 
 struct CUstream_st;  // what a cudaStream_t points to
 
@@ -83,6 +84,17 @@ class TorchPools {
     return pools_.getCheckpointState(id);
   }
   cistern::CheckpointDelta restore(const cistern::PoolCheckpoint& checkpoint);
+
+  // ---- pool_figures.cpp ------------------------------------------------------------------------
+  /// From now on counts what each pool reserves. It looks when a region ends, when a user lets go,
+  /// and when it is asked: a pool's memory grows in regions.
+  void countReserved();
+  /// The bytes that each pool has reserved since it is counted. One that is gone has 0, and keeps
+  /// its peak and totals until both are reset.
+  std::map<TorchPoolId, cistern::StatValue> reserved();
+  void resetReservedPeaks();
+  void resetReservedTotals();
+
   /// PyTorch's name of that pool; the id itself if PyTorch has not named it.
   TorchPoolId nameOf(cistern::MempoolId_t id) const;
   /// Lets go of captured pools that nobody uses any more, once the device has done all work that is
@@ -127,6 +139,9 @@ class TorchPools {
   const Pool* find(TorchPoolId id) const;
   bool settleLocked();
   void letGoOfResting();
+  void noteReserved(TorchPoolId id);
+  void noteAllReserved();
+  void dropUnreserved();
 
   cistern::Pools& pools_;
   std::atomic<int> open_{0};  ///< regions that are not over
@@ -134,6 +149,8 @@ class TorchPools {
   std::vector<Region> regions_;  ///< in the order of their beginnings
   std::map<TorchPoolId, Pool> table_;
   std::map<cistern::MempoolId_t, TorchPoolId> names_;
+  bool counts_reserved_ = false;
+  std::map<TorchPoolId, cistern::StatValue> reserved_;
 };
 
 }  // namespace cistern_torch

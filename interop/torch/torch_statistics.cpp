@@ -18,11 +18,16 @@ StatArray statsOf(const cistern::MemoryStats& stats, cistern::Stat which) {
 
 }  // namespace
 
-DeviceStats TorchAllocator::getDeviceStats(DeviceIndex device) {
+DeviceState::EventCounts DeviceState::countsOf(const cistern::MemoryStats& now) const {
+  const std::uint64_t rejected = std::min(rejections.load(), now.num_ooms);
+  return {now.num_alloc_retries,    now.num_ooms - rejected, rejected,
+          now.num_sync_all_streams, now.num_device_alloc,    now.num_device_free};
+}
+
+DeviceStats DeviceState::statistics() {
   using cistern::Stat;
-  DeviceState& state = *asTorch([&] { return &at(device); });
-  const std::uint64_t rejections = state.rejections;
-  const cistern::MemoryStats now = asTorch([&] { return state.allocator.memoryStats(); });
+  const std::lock_guard lock(counting_);
+  const cistern::MemoryStats now = allocator.memoryStats();
   DeviceStats stats;
   stats.allocation = statsOf(now, Stat::kAllocation);
   stats.segment = statsOf(now, Stat::kSegment);
@@ -33,18 +38,34 @@ DeviceStats TorchAllocator::getDeviceStats(DeviceIndex device) {
   stats.active_bytes = statsOf(now, Stat::kActiveBytes);
   stats.inactive_split_bytes = statsOf(now, Stat::kInactiveSplitBytes);
   stats.requested_bytes = statsOf(now, Stat::kRequestedBytes);
-  stats.num_alloc_retries = std::int64_t(now.num_alloc_retries);
-  stats.num_ooms = std::int64_t(now.num_ooms - std::min(now.num_ooms, rejections));
-  setRejections(stats, std::int64_t(rejections));
-  stats.num_sync_all_streams = std::int64_t(now.num_sync_all_streams);
-  stats.num_device_alloc = std::int64_t(now.num_device_alloc);
-  stats.num_device_free = std::int64_t(now.num_device_free);
+  EventCounts counts = countsOf(now);
+  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] -= counted_before_[i];
+  stats.num_alloc_retries = std::int64_t(counts[0]);
+  stats.num_ooms = std::int64_t(counts[1]);
+  setRejections(stats, std::int64_t(counts[2]));
+  stats.num_sync_all_streams = std::int64_t(counts[3]);
+  stats.num_device_alloc = std::int64_t(counts[4]);
+  stats.num_device_free = std::int64_t(counts[5]);
+  if (kPoolFigures) {
+    for (const auto& [pool, reserved] : pools.reserved()) addPool(stats, pool, reserved);
+  }
   stats.max_split_size = -1;  // as PyTorch's without an option: every block may be split
   return stats;
 }
 
+void DeviceState::resetAccumulated() {
+  const std::lock_guard lock(counting_);
+  allocator.resetAccumulatedStats();
+  pools.resetReservedTotals();
+  counted_before_ = countsOf(allocator.memoryStats());
+}
+
+DeviceStats TorchAllocator::getDeviceStats(DeviceIndex device) {
+  return asTorch([&] { return at(device).statistics(); });
+}
+
 void TorchAllocator::resetAccumulatedStats(DeviceIndex device) {
-  asTorch([&] { at(device).allocator.resetAccumulatedStats(); });
+  asTorch([&] { at(device).resetAccumulated(); });
 }
 
 void TorchAllocator::resetPeakStats(DeviceIndex device) {
@@ -52,6 +73,7 @@ void TorchAllocator::resetPeakStats(DeviceIndex device) {
     DeviceState& state = at(device);
     state.keepPeak();
     state.allocator.resetPeakStats();
+    state.pools.resetReservedPeaks();
   });
 }
 

@@ -272,4 +272,31 @@ TEST_CASE("a region that was begun on another stream takes a capture of the prog
   CHECK(rig.reserved() == 0);
 }
 
+TEST_CASE("what each pool reserves is counted, also after it is gone", "[torch]") {
+  TorchRig rig;
+  rig.torch.countReserved();
+  const auto of = [&](TorchPoolId id) {
+    const auto all = rig.torch.reserved();
+    const auto found = all.find(id);
+    return found == all.end() ? StatValue{-1, 0, 0, 0} : found->second;
+  };
+  const Stream stream = rig.stream();
+  rig.torch.begin(kOwn, [](CUstream_st*) { return true; });
+  void* const block = rig.request(8 * kMiB, stream);
+  rig.torch.end(kOwn);
+  CHECK(of(kShared).current == -1);
+  const std::int64_t most = of(kOwn).current;
+  CHECK(most >= std::int64_t(8 * kMiB));
+  CHECK((of(kOwn).peak == most && of(kOwn).allocated == most && of(kOwn).freed == 0));
+
+  rig.free(block);
+  rig.torch.release(kOwn);
+  rig.torch.emptyCache({0, 0});
+  CHECK((of(kOwn).current == 0 && of(kOwn).peak == most && of(kOwn).freed == most));
+  rig.torch.resetReservedTotals();
+  CHECK((of(kOwn).allocated == 0 && of(kOwn).freed == 0 && of(kOwn).peak == most));
+  rig.torch.resetReservedPeaks();
+  CHECK(of(kOwn).current == -1);
+}
+
 }  // namespace cistern::test

@@ -2,6 +2,8 @@
 // the self-test. A verb that a release lacks is passed over.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -83,6 +85,42 @@ inline bool annotate([[maybe_unused]] Device& device, [[maybe_unused]] const voi
   return device.supportsUserMetadata();
 #else
   return false;
+#endif
+}
+
+/// What the pool has reserved, by the statistics; the largest number where they do not say.
+inline std::int64_t reservedIn([[maybe_unused]] Device& device, [[maybe_unused]] TorchPoolId pool) {
+#if CISTERN_TORCH >= 213
+  return device.getDeviceStats(0).reserved_bytes_by_private_pools[pool][0].current;
+#else
+  return std::numeric_limits<std::int64_t>::max();
+#endif
+}
+
+/// Whether a block that is allocated and freed under record_history is seen so.
+inline bool recordsHostHistory([[maybe_unused]] at::HostAllocator& host,
+                               [[maybe_unused]] theirs::CreateContextFn gather) {
+#if CISTERN_TORCH >= 214
+  host.record_history(true, gather, 1000, theirs::RecordContext::ALL, true);
+  const auto began = host.is_history_enabled();
+  std::size_t held = 0;
+  {
+    const c10::DataPtr block = host.allocate(4096);
+    for (const auto& segment : host.get_segments()) {
+      const bool own = segment.address == std::size_t(block.get());
+      if (own && segment.allocated && segment.context_when_allocated != nullptr)
+        held = segment.size;
+    }
+  }
+  const auto events = host.get_traces();
+  host.record_external_register(&held, sizeof held);
+  host.record_external_unregister(&held);
+  const std::size_t registered = host.get_traces().size() - events.size();
+  host.record_history(false, nullptr, 1, theirs::RecordContext::NEVER, true);
+  return began && held == 4096 && events.size() == 3 && registered == 5 &&
+         events.front().size_ == 4096 && !host.is_history_enabled();
+#else
+  return true;
 #endif
 }
 

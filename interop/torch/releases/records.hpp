@@ -89,12 +89,22 @@ inline c10::CachingAllocator::Stat statOf(const cistern::StatValue& value) {
   return stat;
 }
 
+/// Whether statistics have what each pool has reserved. Since 2.13.
+inline constexpr bool kPoolFigures = CISTERN_TORCH >= 213;
+/// Small and large requests are not told apart.
+inline void addPool([[maybe_unused]] c10::CachingDeviceAllocator::DeviceStats& stats,
+                    [[maybe_unused]] TorchPoolId pool,
+                    [[maybe_unused]] const cistern::StatValue& reserved) {
+#if CISTERN_TORCH >= 213
+  stats.reserved_bytes_by_private_pools[pool][0] = statOf(reserved);
+#endif
+}
+
 /// The count of requests that the process's limit refused. Since 2.12.
-inline void setRejections(c10::CachingDeviceAllocator::DeviceStats& stats, std::int64_t count) {
+inline void setRejections([[maybe_unused]] c10::CachingDeviceAllocator::DeviceStats& stats,
+                          [[maybe_unused]] std::int64_t count) {
 #if CISTERN_TORCH >= 212
   stats.num_oom_rejections = count;
-#else
-  (void)stats, (void)count;
 #endif
 }
 

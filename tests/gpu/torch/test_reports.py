@@ -252,3 +252,66 @@ x = torch.ones(1000, device="cuda")
 print(int(x.sum()), torch.cuda.memory_allocated(), torch.cuda.memory_reserved())
 """, environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
     assert status == 0 and out.split() == ["1000", "0", "0"], err
+
+
+RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
+@pytest.mark.skipif(RELEASE < (2, 14), reason="blocks have no notes before 2.14")
+def test_a_note_on_a_tensor_is_an_event():
+    assert torch._C._cuda_memoryMetadataSupported()
+    torch.cuda.memory._record_memory_history(max_entries=100, clear_history=True)
+    try:
+        held = torch.empty(2 * MIB, dtype=torch.uint8, device="cuda")
+        torch.cuda.memory._annotate_tensor(held[MIB:], "the second half")
+        events = torch.cuda.memory._snapshot()["device_traces"][0]
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+    notes = [event for event in events if event["action"] == "annotate"]
+    assert [(note["addr"], note["user_metadata"]) for note in notes] == [(held.data_ptr(), "the second half")]
+    with pytest.raises(RuntimeError, match="no block of ours"):
+        torch._C._cuda_annotateMemory(4096, "nothing lies there")
+
+
+@pytest.mark.skipif(RELEASE < (2, 12), reason="blocks have no stacks of their own before 2.12")
+def test_the_stack_of_a_block():
+    torch.cuda.memory._record_memory_history(max_entries=100)
+    try:
+        held = torch.empty(2 * MIB, dtype=torch.uint8, device="cuda")
+        frames = torch.cuda.memory._allocation_traceback(held.data_ptr())
+        assert any(frame["name"] == "test_the_stack_of_a_block" for frame in frames)
+        assert torch.cuda.memory._allocation_traceback(held.data_ptr() + 512) is None
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+
+
+@pytest.mark.skipif(RELEASE < (2, 12), reason="requests are not rejected before 2.12")
+def test_the_limit_rejects_if_the_setting_says_so(limit):
+    limit(64 * MIB)
+    before = torch.cuda.memory_stats()
+    for rejects in (False, True):
+        torch._C._accelerator_setAllocatorSettings(f"throw_on_cudamalloc_oom:{rejects}")
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(1024 * MIB, dtype=torch.uint8, device="cuda")
+    torch._C._accelerator_setAllocatorSettings("throw_on_cudamalloc_oom:False")
+    now = torch.cuda.memory_stats()
+    assert now["num_oom_rejections"] - before["num_oom_rejections"] == 1
+    assert now["num_ooms"] - before["num_ooms"] == 1
+
+
+@pytest.mark.skipif(RELEASE < (2, 13), reason="pools have no statistics before 2.13")
+def test_what_each_pool_reserves():
+    pool = torch.cuda.MemPool()
+    key = "reserved_bytes_by_private_pools.{}_{}.all.".format(*pool.id)
+    with torch.cuda.use_mem_pool(pool):
+        held = torch.empty(8 * MIB, dtype=torch.uint8, device="cuda")
+    stats = torch.cuda.memory_stats()
+    assert stats[key + "current"] >= 8 * MIB and stats[key + "peak"] == stats[key + "current"]
+    most = stats[key + "peak"]
+    del held, pool
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    stats = torch.cuda.memory_stats()
+    assert [stats[key + each] for each in ("current", "peak", "freed")] == [0, most, most]
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.memory_stats().get(key + "peak", 0) == 0

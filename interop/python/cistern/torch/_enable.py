@@ -24,7 +24,7 @@ def enable(mode: Optional[Mode] = None) -> str:
     """Puts Cistern under PyTorch for the rest of the process; call it before CUDA is initialised.
 
     "native" is PyTorch's whole allocator interface. It is an extension that is compiled against the
-    installed PyTorch at its first use (half a minute, then cached). "plugin" is PyTorch's interface
+    installed PyTorch at its first use (ten seconds or so, then kept). "plugin" is PyTorch's interface
     for foreign allocators, which needs no compiler and lacks statistics, snapshots, history and
     checkpoints. "auto", or None without $CISTERN_TORCH, is native. If that cannot be compiled, or
     was not written for this release of PyTorch, it is plugin, with a warning.
