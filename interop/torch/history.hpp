@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "block_uses.hpp"
-#include "releases/records.hpp"
+#include "releases/torch_records.hpp"
 
 namespace cistern_torch {
 

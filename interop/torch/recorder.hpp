@@ -9,7 +9,7 @@
 #include <string>
 
 #include "device_trace.hpp"
-#include "releases/records.hpp"
+#include "releases/torch_records.hpp"
 
 namespace cistern_torch {
 

@@ -37,7 +37,8 @@ class TorchPinned final : public VersionedHostAllocator {
   void endRegion(TorchPoolId pool) override;
   void letGo(TorchPoolId pool) override;
 
-  // ---- pinned_reports.cpp ----------------------------------------------------------------------
+  // ---- torch_pinned_history.cpp
+  // ----------------------------------------------------------------------
   void setHistory(bool enabled, theirs::CreateContextFn gather, std::size_t most_entries,
                   theirs::RecordContext when, bool clear) override;
   bool isHistoryEnabled() const override { return history_.enabled(); }

@@ -8,7 +8,7 @@
 
 #include <ATen/core/CachingHostAllocator.h>
 
-#include "release.hpp"
+#include "torch_release.hpp"
 
 namespace cistern_torch::calls {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "release.hpp"
+#include "torch_release.hpp"
 
 namespace cistern_torch {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cistern/pinned.hpp"
-#include "records.hpp"
+#include "torch_records.hpp"
 
 namespace cistern_torch {
 

@@ -4,7 +4,7 @@
 
 #include <c10/cuda/CUDAAllocatorConfig.h>
 
-#include "release.hpp"
+#include "torch_release.hpp"
 
 namespace cistern_torch {
 

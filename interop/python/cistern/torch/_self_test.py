@@ -1,6 +1,6 @@
 """Run by `_newer.py` in a process of its own, with the path of a compiled extension. It puts the
 extension under PyTorch, on the simulated device, and calls the verbs of the allocator: as the
-extension was compiled to (self_test.cpp), and as PyTorch's own libraries were.
+extension was compiled to (torch_self_test.cpp), and as PyTorch's own libraries were.
 
 The end: exit status 0; or 1, and the standard output says what is wrong.
 """

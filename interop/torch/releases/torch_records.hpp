@@ -11,7 +11,7 @@
 #include <c10/util/ApproximateClock.h>
 
 #include "cistern/pinned.hpp"
-#include "release.hpp"
+#include "torch_release.hpp"
 
 namespace cistern_torch {
 
