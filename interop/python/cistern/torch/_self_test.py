@@ -27,7 +27,7 @@ def _of_extension(path: str) -> Optional[str]:
 
 
 def _of_pytorch() -> Optional[str]:
-    from torch import _C  # type: ignore[attr-defined]
+    from torch import _C
 
     backend = _C._cuda_getAllocatorBackend()
     if backend != "cistern":
