@@ -161,7 +161,7 @@ def test_history_and_snapshot_have_pinned_memory():
         del gone
         snapshot = torch.cuda.memory._snapshot()
     finally:
-        torch.cuda.memory._record_memory_history(None, record_pinned_host_memory=True)
+        torch.cuda.memory._record_memory_history(None)
     segments = {segment["address"]: segment for segment in snapshot["host_segments"]}
     assert sum(segment["total_size"] for segment in segments.values()) == figures()["reserved"]
     assert segments[held.data_ptr()]["allocated_size"] == 3 * MIB
