@@ -49,12 +49,18 @@ void History::set(HistorySettings settings, bool clear) {
   if (!settings_.enabled) {
     settings_.when = theirs::RecordContext::NEVER;
     if (trackers_.empty()) {
-      held_.clear();
+      // As under PyTorch, a living block keeps its stack.
+      std::erase_if(held_, [](const auto& block) { return block.second.context == nullptr; });
       uses_.clear();
       waiting_.clear();
     }
   }
   listening_.store(settings_.enabled || !trackers_.empty(), std::memory_order_relaxed);
+}
+
+bool History::holdsStacks() const {
+  const std::lock_guard lock(mutex_);
+  return !held_.empty();
 }
 
 void History::addTracker(theirs::AllocatorTraceTracker tracker) {
@@ -109,6 +115,7 @@ void History::annotated(void* block, std::size_t bytes, const std::string& text,
 }
 
 void History::allocated(const HistoryEvent& event, Context context) {
+  if (!listening()) return;  // the profiler does
   const std::lock_guard lock(mutex_);
   void* const block = reinterpret_cast<void*>(event.address);  // NOLINT
   if (uses_.allocated(block)) writeCompleted(block);
@@ -134,6 +141,7 @@ void History::freed(void* block, Context context, bool region_open) {
     event.action = Action::FREE_REQUESTED;
     held_.erase(found);
   }
+  if (!listening()) return;
   write(event, context);
   event.action = Action::FREE_COMPLETED;
   waiting_[block] = Held{event, std::move(context)};

@@ -45,6 +45,9 @@ class History {
 
   bool listening() const { return listening_.load(std::memory_order_relaxed); }
   bool enabled() const;
+  /// Whether blocks are known by their stacks: then their frees must be told, also while nobody
+  /// listens.
+  bool holdsStacks() const;
   void set(HistorySettings settings, bool clear);
   void addTracker(theirs::AllocatorTraceTracker tracker);
 
@@ -96,7 +99,7 @@ class History {
   std::vector<theirs::AllocatorTraceTracker> trackers_;
   std::vector<theirs::TraceEntry> entries_;
   std::size_t next_ = 0;
-  std::unordered_map<void*, Held> held_;  ///< blocks allocated while it listened
+  std::unordered_map<void*, Held> held_;  ///< living blocks that were allocated while it listened
   BlockUses uses_;
   std::unordered_map<void*, Held> waiting_;  ///< freed blocks that are not completed
 };

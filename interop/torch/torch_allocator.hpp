@@ -111,13 +111,16 @@ class TorchAllocator final : public VersionedAllocator {
   void tellProfiler(DeviceState& state, void* pointer, std::int64_t bytes);
   DeviceState& make(DeviceIndex device);
   void followHistory(DeviceState& state);
+  /// Sets listening_. Pre: mutex_ is held.
+  void followFrees();
   void outOfMemory(DeviceState& state, const cistern::OutOfMemoryReport& report);
   void rejected(DeviceState& state, const cistern::OutOfMemoryReport& report);
 
   std::array<std::atomic<DeviceState*>, kMost> states_{};
-  std::atomic<int> devices_{-1};        ///< -1: not initialised
-  std::atomic<bool> listening_{false};  ///< someone records, or has attached a tracker
-  mutable std::mutex mutex_;            ///< of what stands below, and of making a state
+  std::atomic<int> devices_{-1};  ///< -1: not initialised
+  /// Frees are told: someone records, has attached a tracker, or blocks have stacks.
+  std::atomic<bool> listening_{false};
+  mutable std::mutex mutex_;  ///< of what stands below, and of making a state
   HistorySettings history_;
   std::vector<theirs::OutOfMemoryObserver> out_of_memory_observers_;
   std::vector<RejectionObserver> rejection_observers_;

@@ -114,6 +114,10 @@ void TorchAllocator::raw_delete(void* pointer) {
   const auto bytes = std::int64_t(state->allocator.blockSize(pointer));
   state->history.freed(pointer, state->history.gather(theirs::RecordContext::ALL),
                        state->pools.anyOpen());
+  if (!state->history.listening() && !state->history.holdsStacks()) {
+    const std::lock_guard lock(mutex_);
+    followFrees();
+  }
   cistern::free(pointer);
   state->tellMemoryEvents(nullptr);
   tellProfiler(*state, pointer, -bytes);
@@ -126,7 +130,8 @@ void TorchAllocator::recordStream(const c10::DataPtr& block, c10::cuda::CUDAStre
   void* const start = block.get_context();
   if (uncached_.holds(start)) return;
   if (listening_.load(std::memory_order_relaxed) && !in_child_of_fork) [[unlikely]] {
-    if (DeviceState* const state = ownerOf(start))
+    DeviceState* const state = ownerOf(start);
+    if (state != nullptr && state->history.listening())
       state->history.used(start, stream.stream(), state->allocator.device());
   }
   asTorch([&] { cistern::recordStream(start, stream.stream()); });

@@ -84,7 +84,13 @@ void TorchAllocator::setHistory(bool enabled, theirs::CreateContextFn gather,
     state.history.set(history_, clear);
     state.follow();
   });
-  listening_.store(enabled || !trackers_.empty(), std::memory_order_relaxed);
+  followFrees();
+}
+
+void TorchAllocator::followFrees() {
+  bool follows = history_.enabled || !trackers_.empty();
+  everywhere([&](DeviceState& state) { follows = follows || state.history.holdsStacks(); });
+  listening_.store(follows, std::memory_order_relaxed);
 }
 
 void TorchAllocator::recordAnnotation(

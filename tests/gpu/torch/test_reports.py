@@ -73,6 +73,22 @@ def test_history_has_events_with_stacks(tmp_path):
     assert any(b["frames"] for b in blocks if b["address"] == kept.data_ptr())
 
 
+def frames_of(block):
+    blocks = [b for s in torch.cuda.memory_snapshot() for b in s["blocks"]]
+    return next((b["frames"] for b in blocks if b["address"] == block and b["state"] == "active_allocated"), None)
+
+
+def test_a_living_block_keeps_its_stack_when_recording_ends(tmp_path):
+    kept, address, _ = recorded(tmp_path)
+    assert any(frame["name"] == "recorded" for frame in frames_of(kept.data_ptr()))
+    later = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")
+    assert frames_of(later.data_ptr()) == []
+    place = kept.data_ptr()
+    del kept
+    again = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")
+    assert again.data_ptr() == place and frames_of(place) == []
+
+
 def test_history_has_what_became_of_memory():
     torch.cuda.empty_cache()
     torch.cuda.memory._record_memory_history(max_entries=100_000)
