@@ -1,12 +1,21 @@
 // The functions that Python calls: they put the allocator in PyTorch's place.
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <string>
 
 #include <c10/core/Allocator.h>
 
 #include "torch_allocator.hpp"
 #include "torch_pinned.hpp"
+
+namespace {
+
+/// PyTorch registers its own allocators by a priority. Since 2.12 that of the device has
+/// priority 1.
+constexpr std::uint8_t kHighest = std::numeric_limits<std::uint8_t>::max();
+
+}  // namespace
 
 /// Null, or why not: static storage, or until the next call. To be called once, before CUDA is
 /// initialised.
@@ -18,8 +27,8 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_inst
   auto* const made = new TorchAllocator;
   setInstalled(made);
   theirs::allocator.store(made);
-  c10::SetAllocator(c10::kCUDA, made, 0);
-  at::setHostAllocator(at::kCUDA, &pinned());
+  c10::SetAllocator(c10::kCUDA, made, kHighest);
+  at::setHostAllocator(at::kCUDA, &pinned(), kHighest);
   return nullptr;
 }
 
