@@ -2,7 +2,7 @@
 
 Device code is in the vendor's own language, so the .cu files of tests and benchmarks may include
 what they need; so may the tests that call a vendor's runtime beside the backend, what times its calls,
-the files that each bind one vendor library, and what stands between a program and its driver;
+the files that each bind one vendor library, and what stands between a program and its driver, or is one in a test;
 and what Cistern is for who has the vendor's own C++ library.
 """
 
@@ -12,11 +12,11 @@ import sources
 
 CONDITIONALS = re.compile(r"allocator/device/vendor/(?:alias|runtime_functions)\.hpp|interop/preload/driver/vendor_names\.hpp"
                           r"|(?:tests|bench)/.*\.cuh?|include/cistern-cccl/.*|tests/cccl/.*"
-                          r"|tests/gpu/cuda/loaded/signatures\.cpp")
+                          r"|tests/gpu/cuda/loaded/signatures\.cpp|tests/torch_releases/fake_runtime/.*")
 HEADERS = re.compile(r"allocator/device/vendor/[^/]+\.hpp|(?:tests|bench)/.*\.cuh?"
                      r"|interop/preload/.*|tests/preload/.*|tests/support/vendor_work/.*|bench/meter/.*|tests/gpu/(?:cuda|hip)/.*"
                      r"|(?:tests/)?handles/(?:cuda|cudss|hip)/.*|bench/handles\.cpp"
-                     r"|include/cistern-cccl/.*|tests/cccl/.*")
+                     r"|include/cistern-cccl/.*|tests/cccl/.*|tests/torch_releases/fake_runtime/.*")
 CONDITIONAL = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*(?:CUDA|HIP|__NVCC__)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"](?:cu(?:da|blas|dnn|sparse|solver|dss|rand)'
                      r"|hip|roc|miopen|rmm/|nv)")
