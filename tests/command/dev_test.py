@@ -10,8 +10,8 @@ import tempfile
 import unittest
 
 DEV = pathlib.Path(__file__).resolve().parents[2] / "dev"
-COMMANDS = ["setup", "demo", "build", "test", "stress", "bench", "gpu-test", "gpu-bench", "lint",
-            "format", "docs", "clean"]
+COMMANDS = ["setup", "demo", "build", "test", "stress", "bench", "torch-test", "gpu-test", "gpu-bench",
+            "lint", "format", "docs", "clean"]
 PROGRAMS = ["cmake", "ctest", "python3", "apt-get", "sudo", "clang-tidy", "dpkg-query"]
 
 
