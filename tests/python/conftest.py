@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -36,6 +37,13 @@ def run():
         return result.stdout if expect == 0 else result.stderr
 
     return ran
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A folder with a copy of the package, which is in a place without a build."""
+    shutil.copytree(PACKAGE / "cistern", tmp_path / "site/cistern", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "site"
 
 
 @pytest.fixture

@@ -159,15 +159,8 @@ if __name__ == "__main__":
 # ---- The library ---------------------------------------------------------------------------------
 
 
-def copied(tmp_path):
-    """The package in a place without a build."""
-    shutil.copytree(PACKAGE / "cistern", tmp_path / "site/cistern",
-                    ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path / "site"
-
-
-def test_without_a_library_the_import_names_what_was_looked_for(run, tmp_path):
-    site, nowhere = copied(tmp_path), tmp_path / "nowhere"
+def test_without_a_library_the_import_names_what_was_looked_for(run, site, tmp_path):
+    nowhere = tmp_path / "nowhere"
     said = run("import cistern", expect=1, PYTHONPATH=str(site), CISTERN_ROOT=str(nowhere))
     assert f"ImportError: cistern: CISTERN_ROOT is '{nowhere}', and libcistern.so.0 is not there; looked for:" in said
     assert f"\n  {nowhere}/build/release/libcistern.so.0\n" in said
@@ -177,8 +170,7 @@ def test_without_a_library_the_import_names_what_was_looked_for(run, tmp_path):
     assert "pip install" in said
 
 
-def test_a_library_that_is_none_is_named(run, tmp_path):
-    site = copied(tmp_path)
+def test_a_library_that_is_none_is_named(run, site, tmp_path):
     place = tmp_path / "root/build/release"
     place.mkdir(parents=True)
     (place / "libcistern.so.0").write_text("not a library")
@@ -186,16 +178,15 @@ def test_a_library_that_is_none_is_named(run, tmp_path):
     assert "ImportError: cistern: " in said and f"{place}/libcistern.so.0 cannot be used" in said
 
 
-def test_places_stay_when_the_program_goes_to_another_folder(run, tmp_path, monkeypatch):
+def test_places_stay_when_the_program_goes_to_another_folder(run, site, monkeypatch):
     root = _places.library().parents[2]
     monkeypatch.chdir(root.parent)
     printed = run("import os; from cistern import _places; os.chdir('/'); print(_places.library())",
-                  PYTHONPATH=str(copied(tmp_path)), CISTERN_ROOT=root.name)
+                  PYTHONPATH=str(site), CISTERN_ROOT=root.name)
     assert printed == f"{root}/build/release/libcistern.so.0\n"
 
 
-def test_places_are_looked_for_in_their_order(run, tmp_path):
-    site = copied(tmp_path)
+def test_places_are_looked_for_in_their_order(run, site):
     inside = site / "cistern"
     program = "from cistern import _places as p; print(*map(str, [{}]), sep='\\n')"
     every = "p.library(), p.command(), p.include()"
@@ -211,27 +202,6 @@ def test_places_are_looked_for_in_their_order(run, tmp_path):
     assert printed.split() == [str(root / "build/release/libcistern.so.0"),
                                str(root / "build/release/interop/command/cistern"),
                                str(root / "include")]
-
-
-def test_the_module_says_what_it_is():
-    printed = subprocess.run([sys.executable, "-B", "-m", "cistern"], capture_output=True, text=True,
-                             check=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)}).stdout
-    assert f"Cistern {cistern.__version__}\nlibrary: " in printed
-    assert re.search(r"^cuda( device 0)?: .", printed, re.M)
-
-
-def test_the_module_and_auto_obey_the_backend_of_the_environment_or_refuse_it(run):
-    def said(backend):
-        return subprocess.run([sys.executable, "-B", "-m", "cistern"], capture_output=True, text=True,
-                              env={**os.environ, "PYTHONPATH": str(PACKAGE), "CISTERN_BACKEND": backend})
-    sim = said("sim")
-    assert sim.returncode == 0 and "\nsim device 0: " in sim.stdout and "cuda" not in sim.stdout
-    wrong = said("simm")
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert wrong.stderr.startswith("cistern: CISTERN_BACKEND: unknown backend 'simm': must be auto, ")
-    assert run("import cistern; print(cistern.Allocator().backend)", CISTERN_BACKEND="sim") == "sim\n"
-    assert "InvalidArgumentError: CISTERN_BACKEND: " in run("import cistern; cistern.Allocator()", expect=1,
-                                                           CISTERN_BACKEND="SIM")
 
 
 def unshared(*options):

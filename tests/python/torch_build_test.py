@@ -155,7 +155,7 @@ def test_a_folder_from_which_nothing_may_be_run_is_named(cache, monkeypatch, tmp
 def test_a_cache_named_from_the_current_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CISTERN_CACHE", ".")
-    assert _cached._cache() == tmp_path
+    assert _cached.folder() == tmp_path
 
 
 # ---- A PyTorch that is newer than the newest known one: _newer.py --------------------------------------
@@ -375,9 +375,9 @@ def test_a_relative_xdg_cache_home_is_ignored(monkeypatch, tmp_path):
     monkeypatch.delenv("CISTERN_CACHE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
-    assert _cached._cache() == tmp_path / ".cache" / "cistern"
+    assert _cached.folder() == tmp_path / ".cache" / "cistern"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
-    assert _cached._cache() == tmp_path / "there" / "cistern"
+    assert _cached.folder() == tmp_path / "there" / "cistern"
 
 
 def test_a_home_that_sudo_has_kept_is_not_used(monkeypatch, tmp_path):
@@ -388,4 +388,4 @@ def test_a_home_that_sudo_has_kept_is_not_used(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(kept))
     monkeypatch.setattr(_private.os, "geteuid", lambda: os.getuid() + 1)
     monkeypatch.setattr(_private.pwd, "getpwuid", lambda user: types.SimpleNamespace(pw_dir=str(own)))
-    assert _cached._cache() == own / ".cache" / "cistern"
+    assert _cached.folder() == own / ".cache" / "cistern"

@@ -11,6 +11,7 @@ docs/python.md has more. Everything here may be called from any thread.
 """
 
 from ._arguments import Conf, StreamLike
+from ._distributions import warn_of_others as _warn_of_others  # before _native: _distributions.check() looks for it
 from ._native import lib as _lib, text_of as _text_of
 from ._observed import MemoryInfo
 from .allocator import Allocator, default
@@ -25,6 +26,8 @@ from .pool import Pool, PoolId
 from .replay import Replay, ReplayError, replay, replay_all
 from .statistics import Stat, StatGroup, Statistics
 from .stream import Stream
+
+_warn_of_others()
 
 #: The library's, which is the C header's.
 __version__: str = _text_of(_lib.cistern_version_string())

@@ -1,54 +1,63 @@
-"""`python -m cistern` says which Cistern this is, and which devices it sees."""
+"""`python -m cistern info [--json]` says what is installed, and what it finds on this machine.
+`python -m cistern COMMAND …` is the program `cistern`, and so is the script of that name."""
+
+from __future__ import annotations
 
 import argparse
 import os
 import signal
-from typing import Sequence
+import sys
+from typing import List, NoReturn
 
-from . import Allocator, CisternError, InvalidArgumentError, __version__, _places
+from . import _distributions
 
+try:
+    _distributions.check()
+except ImportError as not_ours:
+    sys.exit(str(not_ours))
 
-def _devices(backend: str) -> None:
-    ordinal = 0
-    while True:
-        try:
-            with Allocator(backend, ordinal) as allocator:
-                free, total = allocator.memory_info()
-            print(f"{backend} device {ordinal}: {total / 2**30:.1f} GiB, {free / 2**30:.1f} GiB free")
-        except CisternError as error:
-            if ordinal == 0:
-                print(f"{backend}: {error}")
-            return
-        ordinal += 1
+from . import InvalidArgumentError, _places  # noqa: E402
+
+_INFO = "info  Say what of the Python package is installed, and where (--json: as JSON)"
 
 
-def _backends() -> Sequence[str]:
-    """What $CISTERN_BACKEND names, else each vendor's. InvalidArgumentError if it names none."""
-    named = os.environ.get("CISTERN_BACKEND") or "auto"
-    if named == "auto":
-        return ("cuda", "hip")
+def _print_info(arguments: List[str]) -> None:
+    from . import _info  # costs more than the other commands should
+
+    parser = argparse.ArgumentParser(prog="cistern info", description="Says what of Cistern is installed, where it "
+                                     "is, and what it finds on this machine.", allow_abbrev=False)
+    parser.add_argument("--json", action="store_true", help="the same as one JSON object (docs/install.md)")
+    wanted = parser.parse_args(arguments)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads may stop
     try:
-        Allocator("auto").destroy()
-    except InvalidArgumentError:
-        raise
-    except CisternError:
-        pass  # there is no such device here, which is said of it below
-    return (named,)
+        print(_info.as_json() if wanted.json else _info.as_text())
+    except InvalidArgumentError as wrong:
+        parser.exit(2, f"cistern: {wrong}\n")
 
 
-def _say(backends: Sequence[str]) -> None:
-    print(f"Cistern {__version__}")
-    print(f"library: {_places.library()}")
-    print(f"command: {_places.command() or 'none'}")
-    for name in backends:
-        _devices(name)
+def _become_program(arguments: List[str]) -> NoReturn:
+    """The exit status, the streams and the signals are the program's."""
+    program = _places.command()
+    if program is None:
+        looked = "".join(f"\n  {place}" for place in _places.command_candidates())
+        sys.exit(f"cistern: this package was built without the command; looked for:{looked}")
+    if arguments in (["help"], ["--help"], ["-h"]):
+        print(f"Of the Python package:\n  {_INFO}\n", flush=True)
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would too
+        signal.signal(ignored, signal.SIG_DFL)
+    os.execv(program, [str(program), *arguments])
+
+
+def main() -> None:
+    """The script `cistern`."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["info"]:
+        _print_info(arguments[1:])
+    else:
+        _become_program(arguments)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m cistern", description=__doc__)
-    parser.parse_args()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads may stop
-    try:
-        _say(_backends())
-    except InvalidArgumentError as wrong:
-        parser.exit(2, f"cistern: {wrong}\n")
+    if len(sys.argv) == 1:  # somebody who tries whether it is there
+        sys.argv.append("info")
+    main()

@@ -11,10 +11,12 @@ set, each is looked for in two places, in this order:
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from pathlib import Path
 from typing import Iterable, List, Optional
+
+from . import _distributions
+
+_distributions.check()
 
 _PACKAGE = Path(__file__).resolve().parent
 #: Absolute: the program may go to another folder before the command is looked for.
@@ -67,6 +69,12 @@ def command() -> Optional[Path]:
     return _first(command_candidates())
 
 
+def preload() -> Optional[Path]:
+    """libcistern_preload.so, which `cistern run` puts before a program, or None if it is missing. A
+    wheel that was built without CUDA and HIP has no such file."""
+    return _first(_candidates("build/release/interop/preload/libcistern_preload.so", "_bin/libcistern_preload.so"))
+
+
 def include() -> Path:
     """The folder with cistern/cistern.hpp and cistern/cistern.h. ImportError if it is missing."""
     return _required("the folder of headers", "include", "_sources/include")
@@ -76,13 +84,3 @@ def torch_sources() -> Path:
     """The folder of the C++ sources of `cistern.torch`. `sharing`, which they need, is beside it.
     ImportError if it is missing."""
     return _required("the folder of sources for PyTorch", "interop/torch", "_sources/interop/torch")
-
-
-def run_command() -> None:
-    """The script `cistern` of an installed package: becomes the program."""
-    program = command()
-    if program is None:
-        looked = "".join(f"\n  {place}" for place in command_candidates())
-        sys.exit(f"cistern: this package was built without the command; looked for:{looked}")
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the program would too
-    os.execv(program, [str(program), *sys.argv[1:]])

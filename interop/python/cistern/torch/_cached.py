@@ -43,11 +43,11 @@ def _checked(check: Callable[[Path], None], path: Path) -> None:
 
 def _extension(anew: bool = False) -> Tuple[Path, bool]:
     """Its path, and whether it was made now."""
-    folder = _cache()
+    kept_in = folder()
     try:
         with _build.said_if_long("loading PyTorch, and looking for its headers; it takes some seconds"):
             command = _build.command_line()
-            path = _private.make_folder(folder) / f"cistern_torch-{_build.digest(command)}.so"
+            path = _private.make_folder(kept_in) / f"cistern_torch-{_build.digest(command)}.so"
         make = anew or not _private.is_kept(path)
         if make:
             _build.compile_to(command, path)
@@ -55,7 +55,7 @@ def _extension(anew: bool = False) -> Tuple[Path, bool]:
     except ImportError as missing:  # a package without its sources
         raise _build.BuildError(str(missing)) from None
     except (OSError, _private.NotPrivate) as failure:
-        raise _build.BuildError(f"{failure}\n{_elsewhere(folder)}") from None
+        raise _build.BuildError(f"{failure}\n{_elsewhere(kept_in)}") from None
 
 
 def _not_loaded(path: Path, failure: OSError) -> _build.BuildError:
@@ -67,11 +67,12 @@ def _is_noexec(path: Path) -> bool:
     return bool(os.statvfs(path.parent).f_flag & os.ST_NOEXEC)
 
 
-def _elsewhere(folder: Path) -> str:
-    return f"what is compiled is kept in {folder}; CISTERN_CACHE names another folder"
+def _elsewhere(kept_in: Path) -> str:
+    return f"what is compiled is kept in {kept_in}; CISTERN_CACHE names another folder"
 
 
-def _cache() -> Path:
+def folder() -> Path:
+    """The folder that keeps it, which need not be there yet. BuildError if there is no home folder."""
     named = os.environ.get("CISTERN_CACHE")
     if named:
         return Path(named).absolute()

@@ -1,0 +1,165 @@
+"""What `python -m cistern info` says: what of Cistern is installed, where it is, and what it finds here."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from . import Allocator, CisternError, InvalidArgumentError, NotSupportedError, __version__, _distributions, _places
+from .torch import _build, _cached, _native
+
+#: The kernel's module and the libraries of each vendor. The process has loaded those that it uses.
+_VENDORS = {"cuda": ("nvidia", r"libcudart[\w.-]*\.so|libcuda\.so"),
+            "hip": ("amdgpu", r"libamdhip64\.so|libhsa-runtime64\.so")}
+
+
+def gather() -> Dict[str, Any]:
+    """All of it, as --json prints it. docs/install.md lists the keys. InvalidArgumentError if
+    $CISTERN_BACKEND names no backend."""
+    return {
+        "version": __version__,
+        "distribution": next(iter(_distributions.installed(_distributions.NAME)), None),
+        "conflicts": _distributions.installed("cistern"),
+        "python": {"version": platform.python_version(), "program": sys.executable},
+        "backends": [_backend(name) for name in _backend_names()],
+        "torch": _torch(),
+        "files": _files(),
+        "cache": _cache(),
+    }
+
+
+def _backend_names() -> Sequence[str]:
+    """What $CISTERN_BACKEND names, else each vendor's."""
+    named = os.environ.get("CISTERN_BACKEND") or "auto"
+    if named == "auto":
+        return tuple(_VENDORS)
+    try:
+        Allocator("auto").destroy()
+    except InvalidArgumentError:
+        raise
+    except CisternError:
+        pass  # there is no such device here, which is said of it below
+    return (named,)
+
+
+def _backend(name: str) -> Dict[str, Any]:
+    devices: List[Dict[str, int]] = []
+    problem: Optional[CisternError] = None
+    while problem is None:
+        try:
+            with Allocator(name, len(devices)) as allocator:
+                free, total = allocator.memory_info()
+            devices.append({"ordinal": len(devices), "total_bytes": total, "free_bytes": free})
+        except CisternError as error:
+            problem = error
+    module, libraries = _VENDORS.get(name, ("", ""))
+    return {
+        "name": name,
+        "compiled_in": bool(devices) or not isinstance(problem, NotSupportedError),
+        "driver": _first_line(f"/sys/module/{module}/version") if module else None,
+        "libraries": list(_loaded(libraries)) if libraries else [],
+        "devices": devices,
+        "problem": None if devices else str(problem),
+    }
+
+
+def _first_line(path: str) -> Optional[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").partition("\n")[0] or None
+    except OSError:
+        return None
+
+
+def _loaded(pattern: str) -> Iterator[str]:
+    """The files of this process's libraries whose name begins so."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        names = {line[line.index("/"):].rstrip("\n") for line in maps if "/" in line}
+    return (name for name in sorted(names) if re.match(pattern, os.path.basename(name)))
+
+
+def _torch() -> Dict[str, Any]:
+    """PyTorch is not imported: that takes seconds."""
+    found = importlib.util.find_spec("torch") is not None
+    try:
+        version = importlib.metadata.version("torch") if found else None
+    except importlib.metadata.PackageNotFoundError:
+        version = "unknown"
+    return {
+        "version": version,
+        "oldest": "{}.{}".format(*_native.OLDEST),
+        "newest": "{}.{}".format(*_native.NEWEST),
+    }
+
+
+def _files() -> Dict[str, Optional[str]]:
+    """Each kind's place; None if it is missing."""
+    found: Dict[str, Optional[str]] = {"package": str(Path(__file__).parent)}
+    for name, place in (("library", _places.library), ("command", _places.command), ("preload", _places.preload),
+                        ("headers", _places.include), ("sources", _places.torch_sources)):
+        try:
+            path = place()
+        except ImportError:
+            path = None
+        found[name] = None if path is None else str(path)
+    return found
+
+
+def _cache() -> Dict[str, Any]:
+    """The folder of what `cistern.torch` compiles on this machine."""
+    try:
+        folder = _cached.folder()
+    except _build.BuildError as no_home:
+        return {"folder": None, "files": 0, "bytes": 0, "problem": str(no_home)}
+    kept = [path.stat().st_size for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+    return {"folder": str(folder), "files": len(kept), "bytes": sum(kept), "problem": None}
+
+
+# ---- As text ---------------------------------------------------------------------------------------
+
+
+def as_json() -> str:
+    return json.dumps(gather(), indent=2)
+
+
+def as_text() -> str:
+    all_ = gather()
+    rows = [("Python", f"{all_['python']['version']} ({all_['python']['program']})"),
+            ("installed as", all_["distribution"] or "no distribution: a checkout, or a folder of PYTHONPATH")]
+    rows += [("conflict", f"{name} has written into the same folder") for name in all_["conflicts"]]
+    for backend in all_["backends"]:
+        rows += _backend_rows(backend)
+    rows += [("PyTorch", line) for line in _torch_lines(all_["torch"])]
+    rows += [(name, path or "none") for name, path in all_["files"].items()]
+    rows.append(("cache", _cache_line(all_["cache"])))
+    return "\n".join([f"Cistern {all_['version']}", *(f"{name}: {text}" for name, text in rows)])
+
+
+def _backend_rows(backend: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
+    name = backend["name"]
+    if backend["problem"] is not None:
+        yield name, backend["problem"]
+    for device in backend["devices"]:
+        total, free = device["total_bytes"] / 2**30, device["free_bytes"] / 2**30
+        yield f"{name} device {device['ordinal']}", f"{total:.1f} GiB, {free:.1f} GiB free"
+    if backend["driver"] is not None:
+        yield f"{name} driver", backend["driver"]
+    for path in backend["libraries"]:
+        yield f"{name} library", path
+
+
+def _torch_lines(torch: Dict[str, Any]) -> Iterator[str]:
+    yield torch["version"] or "not installed for this Python"
+    yield f"the native allocator is for {torch['oldest']} to {torch['newest']}"
+
+
+def _cache_line(cache: Dict[str, Any]) -> str:
+    if cache["problem"] is not None:
+        return str(cache["problem"])
+    return f"{cache['folder']} ({cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB)"

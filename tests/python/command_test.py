@@ -1,0 +1,113 @@
+"""`python -m cistern`: what it says of the installation, and that it is the program `cistern` else."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import cistern
+import pytest
+from cistern import _places
+from conftest import PACKAGE
+
+
+def said(*arguments, given="", expect=0, **environment):
+    ran = subprocess.run([sys.executable, "-B", "-m", "cistern", *map(str, arguments)], input=given,
+                         capture_output=True, text=True, timeout=120,
+                         env={**os.environ, "PYTHONPATH": str(PACKAGE), **environment})
+    assert ran.returncode == expect, ran.stdout + ran.stderr
+    return ran
+
+
+# ---- info ----------------------------------------------------------------------------------------
+
+
+def test_without_arguments_it_says_what_is_installed():
+    printed = said().stdout
+    assert printed == said("info").stdout
+    assert printed.startswith(f"Cistern {cistern.__version__}\nPython: ")
+    for name in ("library", "command", "headers", "sources"):
+        assert f"\n{name}: /" in printed
+    assert "\ncuda: " in printed or "\ncuda device 0: " in printed
+
+
+def test_info_as_json_names_files_that_are_there(tmp_path):
+    (tmp_path / "kept.so").write_bytes(b"1234567")
+    info = json.loads(said("info", "--json", CISTERN_BACKEND="sim", CISTERN_CACHE=tmp_path).stdout)
+    assert info["version"] == cistern.__version__
+    assert info["files"]["library"] == str(_places.library())
+    assert all(os.path.exists(path) for path in info["files"].values() if path is not None)
+    assert info["cache"] == {"folder": str(tmp_path), "files": 1, "bytes": 7, "problem": None}
+    (sim,) = info["backends"]
+    assert (sim["name"], sim["compiled_in"], sim["problem"]) == ("sim", True, None)
+    assert sim["devices"][0] == {"ordinal": 0, "total_bytes": 80 << 30, "free_bytes": 80 << 30}
+
+
+def test_info_names_pytorch_without_importing_it(tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("raise SystemExit('it was imported')")
+    (tmp_path / "torch-2.11.0.dist-info").mkdir()
+    (tmp_path / "torch-2.11.0.dist-info/METADATA").write_text("Name: torch\nVersion: 2.11.0+cu130\n")
+    path = f"{PACKAGE}:{tmp_path}"
+    assert "\nPyTorch: 2.11.0+cu130\n" in said("info", PYTHONPATH=path, CISTERN_BACKEND="sim").stdout
+    assert json.loads(said("info", "--json", PYTHONPATH=path).stdout)["torch"]["version"] == "2.11.0+cu130"
+
+
+def test_info_obeys_the_backend_of_the_environment_or_refuses_it(run):
+    sim = said("info", CISTERN_BACKEND="sim").stdout
+    assert "\nsim device 0: 80.0 GiB" in sim and "cuda" not in sim
+    wrong = said("info", CISTERN_BACKEND="simm", expect=2)
+    assert wrong.stdout == ""
+    assert wrong.stderr.startswith("cistern: CISTERN_BACKEND: unknown backend 'simm': must be auto, ")
+    assert run("import cistern; print(cistern.Allocator().backend)", CISTERN_BACKEND="sim") == "sim\n"
+    assert "InvalidArgumentError: CISTERN_BACKEND: " in run("import cistern; cistern.Allocator()", expect=1,
+                                                           CISTERN_BACKEND="SIM")
+
+
+def test_info_refuses_what_it_does_not_know():
+    assert "unrecognized arguments: --jsn" in said("info", "--jsn", expect=2).stderr
+
+
+# ---- The program ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [("version",), ("options",), ("replay", "--generate=train:1", "--json"),
+                                       ("doctor", "--device=sim"), ("replay",), ("bogus",), ("--bogus",)])
+def test_each_command_is_the_programs(arguments):
+    there = subprocess.run([_places.command(), *arguments], capture_output=True, text=True)
+    here = said(*arguments, expect=there.returncode)
+    assert here.stderr == there.stderr
+    if "--json" not in arguments:  # which has times
+        assert here.stdout == there.stdout
+    assert bool(here.stdout) == bool(there.stdout)
+
+
+def test_the_help_is_the_programs_and_names_info():
+    there = subprocess.run([_places.command(), "--help"], capture_output=True, text=True, check=True).stdout
+    for way in ("--help", "-h", "help"):
+        here = said(way).stdout
+        assert here.endswith(there) and "\n  info  " in here
+
+
+def test_the_standard_streams_are_the_programs(trace):
+    unpacked = subprocess.run(["gzip", "-dc", trace], capture_output=True, text=True, check=True).stdout
+    row = json.loads(said("replay", "--json", "-", given=unpacked).stdout)
+    assert row["events"] == 41224
+
+
+def test_signals_reach_the_program_and_end_it(trace):
+    running = subprocess.Popen([sys.executable, "-B", "-m", "cistern", "replay", "-"], stdin=subprocess.PIPE,
+                               env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+    while os.path.basename(os.readlink(f"/proc/{running.pid}/exe")) != "cistern":
+        assert running.poll() is None
+    running.terminate()
+    assert running.wait(60) == -signal.SIGTERM
+
+
+def test_a_reader_that_stops_ends_it_as_the_program():
+    for arguments in ("options", "info"):
+        shell = f'"{sys.executable}" -B -m cistern {arguments} | true; echo ${{PIPESTATUS[0]}}'
+        ran = subprocess.run(["bash", "-c", shell], capture_output=True, text=True,
+                             env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        assert ran.stderr == "" and ran.stdout.strip() in ("0", "141"), ran
