@@ -2,13 +2,19 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import zipfile
 
 import cistern
+import cistern.torch
 import pytest
 from conftest import PACKAGE, TOP
+
+
+PROGRAM = TOP / "tests/python/typed_program.py"
+MYPY = [sys.executable, "-m", "mypy", "--strict", "--config-file", PACKAGE / "pyproject.toml"]
 
 
 def needs(module):
@@ -25,18 +31,30 @@ def said(*command, **environment):
 
 @needs("mypy")
 def test_the_types_are_strict(tmp_path):
-    said(sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache",
-         *sorted(PACKAGE.glob("cistern/*.py")))
+    said(*MYPY, "--cache-dir", tmp_path / "cache", *sorted(PACKAGE.glob("cistern/**/*.py")))
 
 
 @needs("mypy")
 def test_a_program_is_checked_by_the_types(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import cistern\nsize: str = cistern.Allocator('sim').allocate(1)\n")
-    ran = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache",
-                          program], capture_output=True, text=True,
+    ran = subprocess.run([*MYPY, "--cache-dir", tmp_path / "cache", program], capture_output=True, text=True,
                          env={**os.environ, "MYPYPATH": str(PACKAGE)})
     assert "program.py:2: error: Incompatible types" in ran.stdout
+
+
+@needs("mypy")
+def test_a_program_of_every_public_name_is_accepted(tmp_path):
+    said(*MYPY, "--cache-dir", tmp_path / "cache", PROGRAM, MYPYPATH=str(PACKAGE))
+
+
+def test_that_program_runs_and_uses_every_public_name():
+    printed = said(sys.executable, "-B", PROGRAM, TOP / "bench/traces/points3d.trace.gz", CISTERN_BACKEND="sim")
+    assert re.fullmatch("OUT_OF_MEMORY INVALID_POINTER INVALID_OPTION INVALID_STATE IO_ERROR HOST_OUT_OF_MEMORY\n"
+                        r"0\.\d{3} None sim\n", printed)
+    source = PROGRAM.read_text()
+    assert all(f"cistern.{name}" in source for name in cistern.__all__)
+    assert all(f"cistern.torch.{name}" in source for name in cistern.torch.__all__)
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,8 @@ import shutil
 import subprocess
 import sys
 
-import cistern
 import pytest
 from cistern import _places
-from conftest import PACKAGE
 
 SETUP = """
 import os, sys, threading, time, traceback

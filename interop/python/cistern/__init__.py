@@ -2,16 +2,37 @@
 
     import cistern
 
-    with cistern.Allocator("sim") as allocator:
-        block = allocator.allocate(64 << 20)
-        allocator.free(block)
+    with cistern.Allocator("sim") as allocator:    # or "cuda", "hip"
+        block = allocator.allocate(64 << 20)       # an address
+        allocator.free(block)                      # reusable at once
+        with allocator.buffer(1 << 20) as buffer:  # which frees itself
+            print(buffer.address, buffer.size)
         print(allocator.stats().all.reserved_bytes.peak)
 
-docs/python.md has more. Everything here may be called from any thread.
+Memory     Allocator (of one device), default() (the process's shared one),
+           Buffer, Pool (memory kept apart), Pinned and PinnedBuffer (host
+           memory for copies)
+Work       Stream; Capture (the memory of a graph)
+Figures    Statistics, PinnedStatistics, MemoryInfo; Allocator.snapshot()
+Recorded   replay(), replay_all(): how much would a program take, and under
+           which allocator?
+Others     cistern.torch (PyTorch), cistern.cupy, cistern.numba: import the
+           one that is needed
+Errors     CisternError is the base of all. OutOfMemoryError is also a
+           MemoryError, InvalidArgumentError a ValueError. A wrong type is a
+           TypeError.
+Arguments  Conf: options, as "limit:1GiB,recycle:off" or as a mapping,
+           {"limit": 1 << 30, "recycle": "off"}.
+           StreamLike: None (the default stream), an int, a Stream, or a
+           stream of PyTorch, CuPy or whatever has __cuda_stream__().
+           Sizes are in bytes. Addresses are ints.
+
+Everything here may be called from any thread. `python -m cistern info` says
+what is installed. docs/python.md of the repository has more.
 """
 
 from ._arguments import Conf, StreamLike
-from ._distributions import warn_of_others as _warn_of_others  # before _native: _distributions.check() looks for it
+from ._distributions import warn_of_others as _warn_of_others  # first: check() looks for it
 from ._native import lib as _lib, text_of as _text_of
 from ._observed import MemoryInfo
 from .allocator import Allocator, default

@@ -13,8 +13,8 @@ from . import _distributions
 
 try:
     _distributions.check()
-except ImportError as not_ours:
-    sys.exit(str(not_ours))
+except ImportError as _not_ours:
+    sys.exit(str(_not_ours))
 
 from . import InvalidArgumentError, _places  # noqa: E402
 

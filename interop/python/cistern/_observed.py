@@ -22,7 +22,8 @@ class MemoryInfo(NamedTuple):
 
 
 class Observed(Scoped):
-    """The part of an Allocator that changes no memory."""
+    """The part of an Allocator that changes no memory. Its methods raise InvalidHandleError after the
+    allocator's destroy(), and InvalidStateError in a child of fork."""
 
     def stats(self) -> statistics.Statistics:
         """All statistics, as a consistent picture."""
@@ -79,7 +80,8 @@ class Observed(Scoped):
         check(lib.cistern_set_limit(self._owned.value, _arguments.whole(size, "limit")))
 
     def set_memory_fraction(self, fraction: SupportsFloat) -> None:
-        """The limit as a fraction of the device, 0 < fraction <= 1."""
+        """Sets the limit as a fraction of the device, 0 < fraction <= 1. InvalidArgumentError for
+        another one."""
         check(lib.cistern_set_memory_fraction(self._owned.value, _arguments.real(fraction, "fraction")))
 
     def memory_info(self) -> MemoryInfo:

@@ -49,7 +49,7 @@ class Owned:
         self._end = end
         self._arguments = arguments
         self._parent = parent
-        self.gone = False  # the library no longer has it
+        self.gone: bool = False  # the library no longer has it
         self._lost = False  # its block was freed by its address, and nobody has ended it since
         self._arm()
 

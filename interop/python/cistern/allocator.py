@@ -33,7 +33,10 @@ class Allocator(Observed):
     those of device memory are never dereferenced here. As a context manager it is destroyed at the
     end.
 
-    Raises InvalidArgumentError, InvalidOptionError, NoDeviceError, DeviceError.
+    Raises InvalidArgumentError, InvalidOptionError, NoDeviceError, DeviceError. Each method raises
+    InvalidHandleError after destroy(), InvalidStateError in a child of fork, InvalidArgumentError
+    for a number that is out of range, and TypeError for an argument of a wrong type. A call that
+    fails has changed nothing.
     """
 
     _device: str
@@ -53,7 +56,9 @@ class Allocator(Observed):
         """One on a new simulated device, which needs no GPU.
 
         `capacity`: bytes of device memory (0: 80 GiB); `granularity`: bytes of a page, a power of two
-        (0: 2 MiB); `gpu_lag_ns`: queued work begins so much virtual time later; `ordinal`: 0 to 7.
+        (0: 2 MiB); `gpu_lag_ns`: queued work begins so much virtual time later; `ordinal`: 0 to 7;
+        `virtual_memory`: False for a device that has segments alone, and no pages; `conf`: options,
+        as for Allocator. InvalidArgumentError, InvalidOptionError.
         """
         config = SimConfig(size=ctypes.sizeof(SimConfig),
                            capacity=_arguments.whole(capacity, "capacity"),
@@ -83,7 +88,8 @@ class Allocator(Observed):
         return handed_out(lib.cistern_free, handle, address)
 
     def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:
-        """The same as an object that frees itself."""
+        """`size` bytes for use on `stream`, as an object that frees itself. OutOfMemoryError as of
+        allocate()."""
         return Buffer(self._owned, self.allocate(size, stream))
 
     def free(self, address: SupportsIndex) -> None:
@@ -93,8 +99,9 @@ class Allocator(Observed):
         free_address(lib.cistern_free, self._owned.value, _arguments.whole(address, "address"))
 
     def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
-        """Says that the block is also used on `stream`. After its free it is reusable only when the
-        work that was queued there before the free is complete."""
+        """Says that the block at `address` is also used on `stream`. After its free it is reusable only
+        when the work that was queued there before the free is complete. InvalidPointerError if it is
+        not the address of an allocated block."""
         self._about(lib.cistern_record_stream, address, _arguments.stream(stream))
 
     def register_stream(self, stream: StreamLike) -> None:
@@ -113,13 +120,14 @@ class Allocator(Observed):
         check(lib.cistern_empty_cache(self._owned.value))
 
     def block_size(self, address: SupportsIndex) -> int:
-        """The usable bytes of an allocated block."""
+        """The usable bytes of the allocated block at `address`. InvalidPointerError if there is none."""
         size = ctypes.c_size_t()
         self._about(lib.cistern_block_size, address, ctypes.byref(size))
         return size.value
 
     def base_allocation(self, address: SupportsIndex) -> Tuple[int, int]:
-        """Address and bytes of the segment around an allocated block."""
+        """Address and bytes of the segment around the allocated block at `address`.
+        InvalidPointerError if there is none."""
         base, size = ctypes.c_void_p(), ctypes.c_size_t()
         self._about(lib.cistern_base_allocation, address, ctypes.byref(base), ctypes.byref(size))
         return base.value or 0, size.value
@@ -141,13 +149,15 @@ class Allocator(Observed):
         return Pinned(self._owned)
 
     def pool(self, *, use_on_oom: bool = False, no_split: bool = False) -> Pool:
-        """A new pool: memory that is kept apart."""
+        """A new pool: memory that is kept apart. `use_on_oom`: the default pool takes memory from it
+        rather than be out of memory; `no_split`: each block has a segment of its own."""
         return Pool(self._owned, use_on_oom=use_on_oom, no_split=no_split)
 
     def capture(self, stream: StreamLike, pool: Optional[Pool] = None) -> Capture:
         """Provides the memory for the capture that records `stream`. Memory that is allocated on
         it, and on streams that join its capture, comes from `pool`, or else from a pool of the
-        capture's own. That memory stays in place until the release."""
+        capture's own. That memory stays in place until the release. InvalidArgumentError unless
+        `stream` is being captured."""
         return Capture(self._owned, _arguments.stream(stream), pool)
 
     # ---- Its end ---------------------------------------------------------------------------------

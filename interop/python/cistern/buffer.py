@@ -13,7 +13,7 @@ from ._owned import Owned, OwnedBlock, Scoped, state
 
 class OwnedBuffer(Scoped):
     """The common part of Buffer and PinnedBuffer: a block that is freed with
-    `free(allocator, address)`."""
+    `free(allocator, address)`. InvalidHandleError once it, or its allocator, is gone."""
 
     _owned: OwnedBlock
 
@@ -41,7 +41,8 @@ class OwnedBuffer(Scoped):
 
 class Buffer(OwnedBuffer):
     """A block of device memory, made by Allocator.buffer or Pool.buffer. It is freed by free(), at the
-    end of a `with`, or when nothing refers to it."""
+    end of a `with`, or when nothing refers to it. Any use after that is an InvalidHandleError. Its
+    end is an InvalidPointerError if its block was freed by its address."""
 
     def __init__(self, allocator: Owned, address: int) -> None:
         super().__init__("a buffer", allocator, address, lib.cistern_free, lib.cistern_record_stream)

@@ -20,6 +20,9 @@ class Capture(Scoped):
             ...                                      # requests on the stream are the graph's
         memory.launching(stream)                     # before each launch
         memory.release()                             # the graph is gone
+
+    A call in a state that is not for it is an InvalidStateError. After release() each is an
+    InvalidHandleError.
     """
 
     def __init__(self, allocator: Owned, stream: int, pool: Optional[Pool]) -> None:

@@ -40,74 +40,74 @@ class OutOfMemoryError(CisternError, MemoryError):
     """The device has no room. The text says who holds the memory, and what would have made it
     fit."""
 
-    status = Status.OUT_OF_MEMORY
+    status: int = Status.OUT_OF_MEMORY
 
 
 class HostOutOfMemoryError(CisternError, MemoryError):
     """There is no host memory for the bookkeeping."""
 
-    status = Status.HOST_OUT_OF_MEMORY
+    status: int = Status.HOST_OUT_OF_MEMORY
 
 
 class InvalidArgumentError(CisternError, ValueError):
     """The call does not accept the value."""
 
-    status = Status.INVALID_ARGUMENT
+    status: int = Status.INVALID_ARGUMENT
 
 
 class InvalidHandleError(CisternError, ValueError):
     """The allocator, pool or capture has been destroyed."""
 
-    status = Status.INVALID_HANDLE
+    status: int = Status.INVALID_HANDLE
 
 
 class InvalidPointerError(CisternError, ValueError):
     """The address is not that of an allocated block: it is freed already, foreign, or inside a
     block."""
 
-    status = Status.INVALID_POINTER
+    status: int = Status.INVALID_POINTER
 
 
 class InvalidStateError(CisternError, RuntimeError):
     """An allocator, pool, scope or capture that is not in the state for the call."""
 
-    status = Status.INVALID_STATE
+    status: int = Status.INVALID_STATE
 
 
 class InvalidOptionError(CisternError, ValueError):
     """Options that cannot be read."""
 
-    status = Status.INVALID_OPTION
+    status: int = Status.INVALID_OPTION
 
 
 class DeviceError(CisternError, RuntimeError):
     """The device or its driver failed."""
 
-    status = Status.DEVICE_ERROR
+    status: int = Status.DEVICE_ERROR
 
 
 class NoDeviceError(DeviceError):
     """There is no driver, or no such device."""
 
-    status = Status.NO_DEVICE
+    status: int = Status.NO_DEVICE
 
 
 class NotSupportedError(CisternError, RuntimeError):
     """This device, or this build, cannot do it."""
 
-    status = Status.NOT_SUPPORTED
+    status: int = Status.NOT_SUPPORTED
 
 
 class FileError(CisternError, OSError):
     """A file could not be written: the text names it, and why."""
 
-    status = Status.IO_ERROR
+    status: int = Status.IO_ERROR
 
 
 class InternalError(CisternError, RuntimeError):
     """A fault of Cistern's, or of a hook of C++ code."""
 
-    status = Status.INTERNAL
+    status: int = Status.INTERNAL
 
 
 _BY_STATUS: Dict[int, Type[CisternError]] = {

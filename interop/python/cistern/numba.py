@@ -60,6 +60,8 @@ class MemoryManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc, unuse
         """Does nothing: the allocator is made at the first request for memory."""
 
     def memalloc(self, size: int) -> Any:
+        """A pointer to `size` bytes of the context's device, which is freed with its last user.
+        cistern.OutOfMemoryError if there is no room."""
         block = _block(self.context.device.id, size)
         allocations, address = self.allocations, block.address
 
@@ -79,6 +81,7 @@ class MemoryManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc, unuse
         return cuda.MemoryInfo(free=free, total=total)
 
     def get_ipc_handle(self, memory: Any) -> Any:
+        """NotImplementedError: the driver's handles cannot pass `memory` in pages to another process."""
         raise NotImplementedError("cistern.numba: memory in pages cannot be passed to another process by "
                                   "the driver's handles; copy it")
 
@@ -89,6 +92,7 @@ class MemoryManager(cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc, unuse
 
     @property
     def interface_version(self) -> int:
+        """The version of Numba's interface for memory managers: 1."""
         return 1
 
 

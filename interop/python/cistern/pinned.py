@@ -18,7 +18,23 @@ _UNLIMITED = (1 << 64) - 1  # the C API's limit for none
 
 @dataclass(frozen=True)
 class PinnedStatistics:
-    """A consistent picture of one moment, exact. cistern/pinned.hpp says what each counts."""
+    """A consistent picture of one moment, exact.
+
+    allocation            blocks that the program holds
+    segment               pieces of memory that the system has pinned
+    active                blocks held, or freed and still used by queued work
+    requested_bytes       as the program asked for, of the blocks that it holds
+    allocated_bytes       of these blocks, rounding included
+    active_bytes          of the active blocks
+    reserved_bytes        of the segments
+    num_host_alloc        calls that pinned memory
+    num_host_free         calls that gave it back
+    num_alloc_retries     requests that had to give memory back before they could go on
+    num_ooms              requests that were refused
+    num_waits             times the host waited for queued work
+    num_misuses           wrong frees
+    host_bytes            host memory that the bookkeeping uses
+    """
 
     allocation: Stat
     segment: Stat
@@ -39,7 +55,7 @@ class PinnedStatistics:
 class PinnedBuffer(OwnedBuffer):
     """A block of pinned memory, made by Pinned.buffer. numpy.frombuffer and others read and write
     its view(). It is freed by free(), at the end of a `with`, or when nothing refers to it. Its
-    views are no longer valid then."""
+    views are no longer valid then, and any other use is an InvalidHandleError."""
 
     def __init__(self, allocator: Owned, size: int) -> None:
         self._size = size
@@ -79,7 +95,7 @@ class Pinned:
         return handed_out(lib.cistern_pinned_free, handle, address)
 
     def buffer(self, size: SupportsIndex) -> PinnedBuffer:
-        """The same as an object that frees itself."""
+        """`size` bytes as an object that frees itself. HostOutOfMemoryError as of allocate()."""
         return PinnedBuffer(self._allocator, _arguments.whole(size, "size"))
 
     def free(self, address: SupportsIndex) -> None:
@@ -89,11 +105,12 @@ class Pinned:
         free_address(lib.cistern_pinned_free, self._allocator.value, _arguments.whole(address, "address"))
 
     def record_stream(self, address: SupportsIndex, stream: StreamLike) -> None:
-        """Says that work queued on `stream` uses the block."""
+        """Says that work queued on `stream` uses the block at `address`. InvalidPointerError if it is
+        not the address of an allocated block."""
         self._about(lib.cistern_pinned_record_stream, address, _arguments.stream(stream))
 
     def block_size(self, address: SupportsIndex) -> int:
-        """The usable bytes of an allocated block."""
+        """The usable bytes of the allocated block at `address`. InvalidPointerError if there is none."""
         size = ctypes.c_size_t()
         self._about(lib.cistern_pinned_block_size, address, ctypes.byref(size))
         return size.value

@@ -32,7 +32,7 @@ class Pool(Scoped):
     out of memory; `no_split`: each block has a segment of its own.
 
     It is destroyed by destroy(), at the end of a `with`, or when nothing refers to it. Its blocks stay
-    valid then, and are freed as before.
+    valid then, and are freed as before. Any use of it after that is an InvalidHandleError.
     """
 
     def __init__(self, allocator: Owned, *, use_on_oom: bool = False, no_split: bool = False) -> None:
@@ -55,13 +55,15 @@ class Pool(Scoped):
         return count.value
 
     def allocate(self, size: SupportsIndex, stream: StreamLike = None) -> int:
-        """Allocator.allocate in this pool, whatever scopes are open. Freed by Allocator.free."""
+        """The address of `size` bytes of this pool for use on `stream`, whatever scopes are open. Freed
+        by Allocator.free. OutOfMemoryError says who holds what."""
         address = made(lib.cistern_pool_allocate, self._owned.value, _arguments.whole(size, "size"),
                        _arguments.stream(stream))
         return handed_out(lib.cistern_free, self._allocator.value, address)
 
     def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:
-        """The same as an object that frees itself."""
+        """`size` bytes for use on `stream`, as an object that frees itself. OutOfMemoryError as of
+        allocate()."""
         return Buffer(self._allocator, self.allocate(size, stream))
 
     def empty_cache(self) -> None:
@@ -74,8 +76,8 @@ class Pool(Scoped):
         return Open(self, lib.cistern_pool_scope_begin, lib.cistern_pool_scope_end)
 
     def stream_scope(self, stream: StreamLike) -> ContextManager[Pool]:
-        """The same for the allocations of any thread on that stream. A pool has at most one such
-        scope at a time."""
+        """Until the end, the allocations of any thread on `stream` come from the pool. A pool has at most
+        one such scope at a time: InvalidStateError for a second one."""
         return Open(self, lib.cistern_pool_stream_scope_begin, lib.cistern_pool_stream_scope_end,
                     _arguments.stream(stream))
 

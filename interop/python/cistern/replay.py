@@ -30,51 +30,70 @@ class ReplayError(CisternError, RuntimeError):
 
 @dataclass(frozen=True)
 class Replay:
-    """The results of a replay: the keys of `cistern replay --json` (docs/replay.md)."""
+    """The results of a replay: the keys of `cistern replay --json`, of which docs/replay.md has more.
+
+    trace                 the program's name
+    policy                the allocator's
+    device                "sim", "cuda" or "hip"
+    events                allocations, frees and ends of uses in the trace
+    ok                    whether every request was served, and no race was found
+    peak_requested_bytes  the most that the program asked for at once
+    peak_reserved_bytes   the most taken from the device at once, up to the failure if there was one.
+                          This and the figures below are None if the trace lacks what the policy
+                          depends on (docs/traces.md)
+    efficiency            peak_requested_bytes / peak_reserved_bytes; None when not ok
+    fit                   peak_requested_bytes / fit_bytes
+    fit_bytes             the smallest capacity that serves the program. Both are None unless `fit` was
+                          asked for, and for policies that cannot be held to a capacity ("async",
+                          "driver-pool")
+    ns_per_event          time of this machine's processor for each event
+    device_calls          calls to the device that the program waited for, by name
+    modelled_device_ms    what these would take on a real GPU; None on one
+    program_ms            how long the program took when it was recorded, of all rounds; None without
+                          times
+    host_bytes_peak       the most host memory that the bookkeeping took
+    background_calls      calls to the device that the program did not wait for, by name
+    modelled_background_ms  what these would take
+    pages                 what became of pages, by name; None without pages
+    calls_by_round        device_calls of each round
+    checked, races        whether races were looked for, and how many were found; None if they were not
+    conf                  the options that differ from their defaults; None for a policy that reads none
+    capacity_bytes        the capacity, if one was given
+    gpu_lag_us, repeat, threads   as they were asked for
+    version               Cistern's
+    file                  the file that was replayed; None for a program that is made up
+    failure               why it is not ok, with the report of an allocator that is out of memory; "" when
+                          it is
+    """
 
     trace: str
     policy: str
-    #: "sim", "cuda" or "hip".
     device: str
     events: int
-    #: Whether every request was served, and no race was found.
     ok: bool
-    #: The most bytes that the program asked for at once.
     peak_requested_bytes: int
-    #: The most bytes taken from the device at once, up to the failure if there was one. This and the
-    #: figures below are None if the trace lacks what the policy depends on (docs/traces.md).
     peak_reserved_bytes: Optional[int]
-    #: peak_requested_bytes / peak_reserved_bytes; None when not ok.
     efficiency: Optional[float]
-    #: The peak requested divided by the smallest capacity that serves it. None unless `fit` was
-    #: asked for, and for policies that cannot be held to a capacity ("async", "driver-pool").
     fit: Optional[float]
-    #: That smallest capacity.
     fit_bytes: Optional[int]
     ns_per_event: Optional[float]
     device_calls: Optional[Mapping[str, int]]
     modelled_device_ms: Optional[float]
-    #: How long the program took when it was recorded, of all rounds; None without times.
     program_ms: Optional[float]
     host_bytes_peak: Optional[int]
     background_calls: Optional[Mapping[str, int]]
     modelled_background_ms: Optional[float]
     pages: Optional[Mapping[str, int]]
     calls_by_round: Optional[List[int]]
-    #: Whether races were looked for, and how many were found; None if they were not.
     checked: bool
     races: Optional[int]
-    #: What was run: the options that differ from their defaults (None for a policy that reads none), the
-    #: capacity if one was given, and the version of Cistern.
     conf: Optional[str]
     capacity_bytes: Optional[int]
     gpu_lag_us: int
     repeat: int
     threads: int
     version: str
-    #: The file that was replayed; None for a program that is made up.
     file: Optional[str] = None
-    #: Why it is not ok, with the report of an allocator that is out of memory; "" when it is.
     failure: str = ""
 
 
@@ -111,8 +130,9 @@ def replay(trace: Optional[Trace] = None, policy: str = "cistern", *,
 
     `trace`: the path of a recorded program (docs/traces.md has the formats), or a binary file, which
     is read to its end. `generate`: in its place, a program that is made up, as "train:1".
-    `policy`: "cistern", "torch-rules", "torch-expandable", "driver-pool", "direct" or "async". The
-    other arguments are those of replay_all().
+    `policy`: "cistern", "torch-rules", "torch-expandable", "driver-pool", "direct" or "async". `conf`,
+    `page_size`, `no_recycle`, `capacity`, `fit`, `device`, `gpu_lag_us`, `repeat`, `threads`, `check`,
+    `max_unpacked`, `plot`, `gpu` and `progress` are as for replay_all().
 
     A program that is not served is a result (`ok`, `failure`), not an error. Raises ReplayError, also
     for a file that records nothing, for a snapshot of several GPUs without `gpu`, and for a trace that

@@ -12,19 +12,29 @@ from ._native import StatisticsStruct, StatGroupStruct, check, lib
 
 @dataclass(frozen=True)
 class Stat:
-    """One statistic. freed == allocated - current, until the accumulated counts are reset."""
+    """One statistic: `current`, its `peak`, and since the accumulated counts were reset all increases
+    (`allocated`) and all decreases (`freed`). freed == allocated - current until then."""
 
     current: int
     peak: int
-    #: All increases since they were reset.
     allocated: int
-    #: All decreases since then.
     freed: int
 
 
 @dataclass(frozen=True)
 class StatGroup:
-    """Counts of blocks and segments, and bytes."""
+    """Counts of blocks and segments, and bytes.
+
+    allocation            blocks that the program holds
+    segment               device allocations
+    active                blocks held, or freed and still used by queued work
+    inactive_split        free blocks of segments that are not wholly free, and that no thread keeps
+    allocated_bytes       of blocks held, rounding included
+    reserved_bytes        taken from the device
+    active_bytes          of the active blocks
+    inactive_split_bytes  of the inactive split blocks
+    requested_bytes       as the program asked for, of the blocks that it holds
+    """
 
     allocation: Stat
     segment: Stat
@@ -39,25 +49,31 @@ class StatGroup:
 
 @dataclass(frozen=True)
 class Statistics:
-    """A consistent picture of one moment."""
+    """A consistent picture of one moment.
+
+    all                   all requests
+    small_pool            requests up to 1 MiB
+    large_pool            the others
+    num_alloc_retries     requests that had to give memory back before they could go on
+    num_ooms              times of OutOfMemoryError, and of its counterparts in other languages
+    num_sync_all_streams  times the host waited for queued work
+    num_device_alloc      calls that took memory from the device
+    num_device_free       calls that gave it back
+    num_misuses           wrong frees
+    host_bytes            host memory that the bookkeeping uses
+    peaks_exact           True: every peak is exact; False: some may be a little off
+    """
 
     all: StatGroup
-    #: Requests up to 1 MiB.
     small_pool: StatGroup
     large_pool: StatGroup
-    #: Requests that had to give memory back before they could go on.
     num_alloc_retries: int
-    #: OutOfMemoryError, and its counterparts in other languages.
     num_ooms: int
-    #: Times the host waited for queued work.
     num_sync_all_streams: int
     num_device_alloc: int
     num_device_free: int
-    #: Wrong frees.
     num_misuses: int
-    #: Host memory that the bookkeeping uses.
     host_bytes: int
-    #: True: every peak is exact; False: some may be a little off.
     peaks_exact: bool
 
 

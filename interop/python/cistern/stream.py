@@ -12,7 +12,7 @@ from ._owned import Owned, Scoped, state
 class Stream(Scoped):
     """Made by Allocator.stream. It is destroyed by destroy(), at the end of a `with`, or when nothing
     refers to it. Destroy it before its allocator: a stream whose allocator is gone is never
-    destroyed."""
+    destroyed. InvalidHandleError once either is gone; DeviceError if the driver fails."""
 
     def __init__(self, allocator: Owned) -> None:
         self._allocator = allocator

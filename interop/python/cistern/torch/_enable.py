@@ -58,7 +58,7 @@ def _check_torch() -> None:
         raise RuntimeError(
             f"cistern.torch: this PyTorch ({torch.__version__}) is built without CUDA"
         )
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call, unused-ignore]
         raise RuntimeError(
             "cistern.torch: CUDA is initialised already; call cistern.torch.enable() before the "
             "first CUDA tensor, stream or query of the program"

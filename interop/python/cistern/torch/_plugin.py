@@ -31,7 +31,7 @@ def allocator() -> Any:
     import torch
 
     path = str(_places.library())
-    plugin = torch.cuda.memory.CUDAPluggableAllocator(
+    plugin: Any = torch.cuda.memory.CUDAPluggableAllocator(
         path, "cistern_torch_plugin_malloc", "cistern_torch_plugin_free"
     )
     inner = plugin.allocator()

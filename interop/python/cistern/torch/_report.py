@@ -43,7 +43,7 @@ def _rows(traces: Mapping[int, Path]) -> List[Tuple[str, str]]:
             continue
         # The same under every policy: it is the program's.
         asked = [("asked for", _gib(sum(each.peak_requested_bytes for each in played)))]
-        peak = sum(each.peak_reserved_bytes for each in played)
+        peak = sum(each.peak_reserved_bytes or 0 for each in played)
         modelled.append((name, _gib(peak) + " (modelled)"))
     reserved = sum(_native.peak_reserved(device) for device in traces)
     return [*asked, ("reserved", _gib(reserved)), *modelled]

@@ -20,7 +20,7 @@ def follow(register: Register) -> None:
     """Calls `register` for every torch.cuda.Stream that Python makes from now on."""
     import torch
 
-    made = torch.cuda.Stream.__new__
+    made: Any = torch.cuda.Stream.__new__
 
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
         stream = made(cls, *args, **kwargs)
@@ -30,4 +30,4 @@ def follow(register: Register) -> None:
                 raise RuntimeError(f"cistern.torch: {refused.decode()}")
         return stream
 
-    torch.cuda.Stream.__new__ = staticmethod(new)  # type: ignore[assignment]
+    torch.cuda.Stream.__new__ = staticmethod(new)  # type: ignore[assignment, unused-ignore]

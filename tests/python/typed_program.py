@@ -1,0 +1,187 @@
+"""A program that uses every public class and function: mypy --strict accepts it, and it runs on the simulated
+device. The types of what it gets are written down, so that a wrong one is an error."""
+
+import pathlib
+import sys
+import tempfile
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import cistern
+import cistern.torch
+
+MIB = 1 << 20
+CONF: cistern.Conf = {"limit": 1 << 30, "recycle": "off", "roundup_power2_divisions": "[256:1,>:2]"}
+
+
+class OnStream:
+    """A stream of another library."""
+
+    def __init__(self, stream: cistern.Stream) -> None:
+        self._stream = stream
+
+    def __cuda_stream__(self) -> Tuple[int, int]:
+        return self._stream.__cuda_stream__()
+
+
+def memory(allocator: cistern.Allocator, stream: cistern.StreamLike) -> int:
+    block: int = allocator.allocate(MIB, stream)
+    allocator.record_stream(block, None)
+    base: Tuple[int, int] = allocator.base_allocation(block)
+    size: int = allocator.block_size(block)
+    allocator.free(block)
+    with allocator.buffer(1000, stream) as buffer:
+        same: cistern.Buffer = buffer
+        same.record_stream(stream)
+        size += buffer.size + buffer.address - base[0]
+    buffer.free()
+    allocator.register_stream(stream)
+    allocator.empty_cache()
+    return size
+
+
+def pools(allocator: cistern.Allocator, stream: cistern.Stream) -> cistern.PoolId:
+    pool: cistern.Pool = allocator.pool(use_on_oom=True, no_split=False)
+    with pool.scope() as within, pool.stream_scope(stream):
+        again: cistern.Pool = within
+        with again.buffer(MIB, stream) as buffer:
+            assert buffer.size == MIB
+    allocator.free(pool.allocate(512))
+    users: int = pool.use_count
+    assert users == 1
+    pool.empty_cache()
+    name: cistern.PoolId = pool.id
+    both: Tuple[int, int] = (name.uuid, name.uid)
+    assert both == name
+    pool.destroy()
+    return name
+
+
+def graph(allocator: cistern.Allocator, stream: cistern.Stream) -> None:
+    with stream.recording() as recorded, allocator.capture(recorded) as capture:
+        same: cistern.Capture = capture
+        allocator.free(allocator.allocate(MIB, stream))
+        pool: cistern.PoolId = same.pool_id
+        assert pool != (0, 0)
+    capture.launching(stream)
+    capture.release()
+    stream.synchronize()
+    allocator.forget_stream(stream)
+    handle: int = stream.handle
+    assert handle != 0
+
+
+def pinned(allocator: cistern.Allocator, stream: cistern.Stream) -> int:
+    host: cistern.Pinned = allocator.pinned
+    block: int = host.allocate(100)
+    host.record_stream(block, stream)
+    size: int = host.block_size(block)
+    host.free(block)
+    before: Optional[int] = host.limit
+    host.limit = 1 << 30
+    host.limit = before
+    with host.buffer(64) as buffer:
+        same: cistern.PinnedBuffer = buffer
+        view: memoryview = same.view()
+        view[:4] = b"1234"
+        size += same.size + same.address
+        buffer.record_stream(stream)
+    figures: cistern.PinnedStatistics = host.stats()
+    held: cistern.Stat = figures.allocation
+    host.reset_peak_stats()
+    host.empty_cache()
+    return size + held.current + figures.num_waits
+
+
+def figures(allocator: cistern.Allocator, folder: pathlib.Path) -> None:
+    everything: cistern.Statistics = allocator.stats()
+    group: cistern.StatGroup = everything.large_pool
+    one: cistern.Stat = group.reserved_bytes
+    counts: List[int] = [one.current, one.peak, one.allocated, one.freed, everything.num_ooms]
+    exact: bool = everything.peaks_exact
+    by_name: Dict[str, int] = allocator.stats_dict()
+    assert exact and by_name["num_ooms"] == counts[-1] == 0
+    allocator.reset_peak_stats()
+    snapshot: Dict[str, Any] = allocator.snapshot()
+    allocator.snapshot(folder / "snapshot.json")
+    info: cistern.MemoryInfo = allocator.memory_info()
+    free, total = info
+    assert snapshot["device"] is not None and free <= total == info.total
+    texts: List[str] = [allocator.options, allocator.backend, cistern.__version__]
+    assert all(texts)
+    allocator.limit = allocator.limit // 2
+    allocator.set_memory_fraction(0.5)
+
+
+def errors(allocator: cistern.Allocator) -> List[cistern.Status]:
+    seen: List[int] = []
+    try:
+        allocator.allocate(1 << 50)
+    except cistern.OutOfMemoryError as full:
+        memory_error: MemoryError = full
+        seen.append(full.status)
+        assert str(memory_error)
+    try:
+        allocator.free(12345)
+    except (cistern.InvalidPointerError, cistern.InvalidHandleError, cistern.InvalidArgumentError) as wrong:
+        value_error: ValueError = wrong
+        seen.append(wrong.status)
+        assert str(value_error)
+    try:
+        cistern.Allocator("sim", conf="none:1").destroy()
+    except cistern.InvalidOptionError as refused:
+        seen.append(refused.status)
+    try:
+        cistern.default().destroy()
+    except (cistern.InvalidStateError, cistern.DeviceError, cistern.NoDeviceError, cistern.NotSupportedError,
+            cistern.InternalError) as state:
+        runtime_error: RuntimeError = state
+        seen.append(state.status)
+        assert str(runtime_error)
+    try:
+        allocator.snapshot("/dev/null/no")
+    except cistern.FileError as unwritten:
+        os_error: OSError = unwritten
+        seen.append(unwritten.status)
+        assert str(os_error)
+    try:
+        allocator.pinned.allocate(1 << 50)
+    except cistern.HostOutOfMemoryError as host:
+        seen.append(host.status)
+    assert issubclass(cistern.ReplayError, cistern.CisternError)
+    return [cistern.Status(status) for status in seen]
+
+
+def replayed(trace: pathlib.Path) -> float:
+    result: cistern.Replay = cistern.replay(trace, "cistern", conf=[CONF, "limit:40GiB"], capacity="40GiB", gpu_lag_us=10_000)
+    with trace.open("rb") as opened:
+        several: List[cistern.Replay] = cistern.replay_all([opened], ["torch-rules", "direct"], generate=["train:1"],
+                                                           progress=False)
+    calls: Optional[Mapping[str, int]] = several[0].device_calls
+    efficiency: Optional[float] = result.efficiency
+    assert result.ok and calls is not None and efficiency is not None and len(several) == 4
+    return efficiency
+
+
+def under_pytorch(mode: Optional[cistern.torch.Mode] = None) -> Optional[str]:
+    """For a process that has PyTorch."""
+    chosen: str = cistern.torch.enable(mode)
+    pool = cistern.torch.MemPool(use_on_oom=True)
+    assert pool is not None and chosen == cistern.torch.enabled()
+    return cistern.torch.enabled()
+
+
+def main(trace: pathlib.Path) -> None:
+    with cistern.Allocator.sim(capacity=1 << 30, gpu_lag_ns=1000, conf=CONF) as allocator:
+        with allocator.stream() as stream, tempfile.TemporaryDirectory() as folder:
+            for each in (None, 0, stream, OnStream(stream)):
+                assert memory(allocator, each) > 0
+            pools(allocator, stream)
+            graph(allocator, stream)
+            assert pinned(allocator, stream) > 0
+            figures(allocator, pathlib.Path(folder))
+            print(*(status.name for status in errors(allocator)))
+    print(f"{replayed(trace):.3f}", cistern.torch.enabled(), cistern.default(0).backend)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
