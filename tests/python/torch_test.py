@@ -13,6 +13,8 @@ from cistern.torch import _build
 def test_an_unknown_mode_is_named():
     with pytest.raises(ValueError, match="mode 'fast' is none of auto, native, plugin"):
         cistern.torch.enable("fast")
+    with pytest.raises(TypeError, match="mode must be a str or None, not int"):
+        cistern.torch.enable(5)
     assert cistern.torch.enabled() is None
 
 

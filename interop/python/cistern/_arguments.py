@@ -37,6 +37,13 @@ def _shown(number: int) -> str:  # Python writes no more than 4,300 digits
     return str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
 
 
+def flag(value: bool, what: str) -> bool:
+    """True or False: "no" would be true."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{what} must be a bool, not {type(value).__name__}")
+    return value
+
+
 def real(value: SupportsFloat, what: str) -> float:
     if isinstance(value, (str, bytes, bool, type)) or not hasattr(value, "__float__"):
         raise TypeError(f"{what} must be a number, not {type(value).__name__}")
@@ -70,8 +77,8 @@ def path(value: PathLike, what: str) -> bytes:
 
 
 def _setting(name: str, value: Union[str, int, float, bool]) -> str:
-    if isinstance(name, int):  # is refused with the options that there are
-        name = _shown(name)
+    if not isinstance(name, str):
+        raise TypeError(f"a name in conf must be a str, not {type(name).__name__}")
     if isinstance(value, int) and int(value).bit_length() > 256:
         raise InvalidArgumentError(f"conf[{name!r}] is {_shown(value)}: no option takes one")
     if isinstance(value, bool):

@@ -191,6 +191,13 @@ def _code_of_ctypes() -> Optional[str]:
     return None
 
 
+def owner(allocator: Owned, what: str, maker: str) -> Owned:
+    """The allocator of an object that only its method `maker` makes. TypeError for anything else."""
+    if not isinstance(allocator, Owned):
+        raise TypeError(f"{what} is made by {maker}(), not by its class")
+    return allocator
+
+
 def handed_out(free: Callable[..., int], allocator: int, address: int) -> int:
     """A new block has the address. An object that had the address before has lost its block."""
     before = _blocks.pop((free.__name__, allocator, address), None)

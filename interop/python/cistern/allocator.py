@@ -65,7 +65,7 @@ class Allocator(Observed):
                            granularity=_arguments.whole(granularity, "granularity"),
                            gpu_lag_ns=_arguments.whole(gpu_lag_ns, "gpu_lag_ns"),
                            ordinal=_arguments.whole(ordinal, "ordinal", 2**31 - 1),
-                           no_virtual_memory=not virtual_memory)
+                           no_virtual_memory=not _arguments.flag(virtual_memory, "virtual_memory"))
         self = cls.__new__(cls)
         self._own(made(lib.cistern_allocator_create_sim, ctypes.byref(config),
                        _arguments.conf(conf)), f"sim device {config.ordinal}")

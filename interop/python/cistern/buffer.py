@@ -8,7 +8,7 @@ from typing import Callable
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import lib
-from ._owned import Owned, OwnedBlock, Scoped, state
+from ._owned import Owned, OwnedBlock, Scoped, owner, state
 
 
 class OwnedBuffer(Scoped):
@@ -19,7 +19,7 @@ class OwnedBuffer(Scoped):
 
     def __init__(self, what: str, allocator: Owned, address: int, free: Callable[..., int],
                  record_stream: Callable[..., int]) -> None:
-        self._allocator = allocator
+        self._allocator = owner(allocator, what, "Allocator.buffer")
         self._record_stream = record_stream
         self._owned = OwnedBlock(what, free, allocator, address)
 

@@ -7,7 +7,7 @@ from typing import Optional
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import check, lib, made
-from ._owned import Owned, Scoped, state
+from ._owned import Owned, Scoped, owner, state
 from .errors import CisternError
 from .pool import Pool, PoolId, id_by
 
@@ -26,6 +26,7 @@ class Capture(Scoped):
     """
 
     def __init__(self, allocator: Owned, stream: int, pool: Optional[Pool]) -> None:
+        owner(allocator, "a Capture", "Allocator.capture")
         if pool is not None and not isinstance(pool, Pool):
             raise TypeError(f"pool must be a cistern.Pool, not {type(pool).__name__}")
         handle = made(lib.cistern_capture_begin, allocator.value, stream,

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Optional, SupportsIndex
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import PinnedStatisticsStruct, check, lib, made
-from ._owned import Owned, check_block, free_address, handed_out, state
+from ._owned import Owned, check_block, free_address, handed_out, owner, state
 from .buffer import OwnedBuffer
 from .statistics import Stat
 
@@ -59,6 +59,7 @@ class PinnedBuffer(OwnedBuffer):
 
     def __init__(self, allocator: Owned, size: int) -> None:
         self._size = size
+        owner(allocator, "a PinnedBuffer", "Pinned.buffer")
         address = made(lib.cistern_pinned_allocate, allocator.value, size)
         super().__init__("a pinned buffer", allocator, address, lib.cistern_pinned_free,
                          lib.cistern_pinned_record_stream)
@@ -86,7 +87,7 @@ class Pinned:
     Sizes are in bytes, addresses are ints of host memory. HostOutOfMemoryError has the figures."""
 
     def __init__(self, allocator: Owned) -> None:
-        self._allocator = allocator
+        self._allocator = owner(allocator, "a Pinned", "Allocator.pinned")
 
     def allocate(self, size: SupportsIndex) -> int:
         """The address of `size` bytes, 512-byte aligned; 0 for 0 bytes. Freed by free()."""

@@ -8,7 +8,7 @@ from typing import Any, Callable, ContextManager, NamedTuple, SupportsIndex
 from . import _arguments
 from ._arguments import StreamLike
 from ._native import PoolIdStruct, PoolOptions, check, lib, made
-from ._owned import Open, Owned, Scoped, handed_out, state
+from ._owned import Open, Owned, Scoped, handed_out, owner, state
 from .buffer import Buffer
 from .errors import CisternError
 
@@ -36,9 +36,10 @@ class Pool(Scoped):
     """
 
     def __init__(self, allocator: Owned, *, use_on_oom: bool = False, no_split: bool = False) -> None:
-        self._allocator = allocator
-        options = PoolOptions(size=ctypes.sizeof(PoolOptions), use_on_oom=bool(use_on_oom),
-                              no_split=bool(no_split))
+        self._allocator = owner(allocator, "a Pool", "Allocator.pool")
+        options = PoolOptions(size=ctypes.sizeof(PoolOptions),
+                              use_on_oom=_arguments.flag(use_on_oom, "use_on_oom"),
+                              no_split=_arguments.flag(no_split, "no_split"))
         handle = made(lib.cistern_pool_create, allocator.value, ctypes.byref(options))
         self._owned = Owned("a pool", handle, lib.cistern_pool_destroy, handle, parent=allocator)
 

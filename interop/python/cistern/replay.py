@@ -195,7 +195,9 @@ def replay_all(traces: Iterable[Trace] = (), policies: Iterable[str] = ("cistern
     arguments += [f"{option}={_size(value, name)}" for option, name, value in (
         ("--page-size", "page_size", page_size), ("--capacity", "capacity", capacity),
         ("--max-unpacked", "max_unpacked", max_unpacked)) if value is not None]
-    arguments += [flag for flag, wanted in (("--fit", fit), ("--check", check), ("--no-recycle", no_recycle)) if wanted]
+    arguments += [option for option, name, wanted in (
+        ("--fit", "fit", fit), ("--check", "check", check), ("--no-recycle", "no_recycle", no_recycle))
+        if _arguments.flag(wanted, name)]
     if gpu is not None:
         arguments.append(f"--gpu={_arguments.whole(gpu, 'gpu')}")
     if plot is not None:
@@ -207,9 +209,7 @@ def replay_all(traces: Iterable[Trace] = (), policies: Iterable[str] = ("cistern
 
 def _run(arguments: List[str], content: bytes, progress: bool) -> "subprocess.CompletedProcess[bytes]":
     """Its messages are captured; its line of progress goes to our standard error."""
-    if not isinstance(progress, bool):
-        raise TypeError(f"progress must be a bool, not {type(progress).__name__}")
-    shown = progress and os.isatty(2)
+    shown = _arguments.flag(progress, "progress") and os.isatty(2)
     terminal = [os.dup(2)] if shown else []
     try:
         more = [f"--progress=/dev/fd/{number}" for number in terminal]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Iterator, Tuple
 
 from ._native import check, lib, made
-from ._owned import Owned, Scoped, state
+from ._owned import Owned, Scoped, owner, state
 
 
 class Stream(Scoped):
@@ -15,7 +15,7 @@ class Stream(Scoped):
     destroyed. InvalidHandleError once either is gone; DeviceError if the driver fails."""
 
     def __init__(self, allocator: Owned) -> None:
-        self._allocator = allocator
+        self._allocator = owner(allocator, "a Stream", "Allocator.stream")
         handle = made(lib.cistern_stream_create, allocator.value)
         self._owned = Owned("a stream", handle, lib.cistern_stream_destroy, allocator.value, handle,
                             parent=allocator)

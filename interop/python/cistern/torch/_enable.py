@@ -32,11 +32,13 @@ def enable(mode: Optional[Mode] = None) -> str:
 
     Returns the mode that is now in force; a second call changes nothing. RuntimeError if PyTorch
     has no CUDA or has initialised it already, or if the requested mode is not available.
-    ImportError without PyTorch; ValueError for another mode, or for another $CISTERN_BACKEND than
-    cuda, sim or auto. After an error nothing is changed. Not
+    ImportError without PyTorch; TypeError for a mode that is no str; ValueError for another mode, or
+    for another $CISTERN_BACKEND than cuda, sim or auto. After an error nothing is changed. Not
     thread-safe.
     """
     global _enabled
+    if not isinstance(mode, (str, type(None))):
+        raise TypeError(f"cistern.torch: mode must be a str or None, not {type(mode).__name__}")
     wanted = mode if mode is not None else os.environ.get("CISTERN_TORCH") or "auto"
     if wanted not in _MODES:
         named = "mode" if mode is not None else "CISTERN_TORCH, the mode,"
