@@ -1,6 +1,7 @@
 """What is installed, and what the types say."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -57,6 +58,21 @@ def test_that_program_runs_and_uses_every_public_name():
     assert all(f"cistern.torch.{name}" in source for name in cistern.torch.__all__)
 
 
+def contents(folder):
+    return {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
+
+
+def test_use_writes_nothing_into_the_packages_folder(site, tmp_path):
+    before = contents(site)
+    alone = {"PYTHONPATH": str(site), "HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": "", "CISTERN_BACKEND": "sim"}
+    (tmp_path / "home").mkdir()
+    said(sys.executable, "-B", PROGRAM, TOP / "bench/traces/points3d.trace.gz", **alone)
+    said(sys.executable, "-B", "-m", "cistern", "info", **alone)
+    said(sys.executable, "-B", "-m", "cistern", "version", **alone)
+    assert contents(site) == before
+    assert list((tmp_path / "home").iterdir()) == []
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """Built as `pip install` does, but without a network, and optimised little: it compiles the library
@@ -101,3 +117,8 @@ print(cistern.replay(sys.argv[1]).events)
     assert printed == "1024\n41224\n"
     assert version in said(python, "-m", "cistern", **alone)
     assert version in said(tmp_path / "venv/bin/cistern", "--version", **alone)
+    assert said(tmp_path / "venv/bin/cistern", "info", **alone) == said(python, "-m", "cistern", **alone)
+    assert json.loads(said(python, "-m", "cistern", "info", "--json", **alone))["conflicts"] == []
+
+    said(python, "-m", "pip", "uninstall", "-y", wheel.name.split("-")[0])
+    assert list((tmp_path / "venv").rglob("*cistern*")) == []
