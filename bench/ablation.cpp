@@ -101,7 +101,7 @@ double fitOf(const Script& script, ReplaySettings settings) {
   settings.rounds = 1;
   settings.fit = true;
   settings.gpu_lag_us = 100'000;
-  return measure(script, command::policyKind("cistern"), settings, [](double) {}).fit.value_or(0);
+  return measure(script, command::policyKind("cistern"), settings, [](double) {}).fit().value_or(0);
 }
 
 std::vector<Script> recorded() {
@@ -195,6 +195,7 @@ void run(CommandLine& line) {
   const bool fit = line.takeOr("fit", "no") == "yes";
   const std::vector<Script> scripts = recorded(),
                             made_up = madeUp(line.takeOr("generate", "all:500-504"));
+  line.requireAllTaken("--only=TEXT, --fit=yes, --generate=KIND:SEEDS, --lag-ms=N");
   std::vector<Row> rows;
   for (const Without& without : kRows) {
     if (!rows.empty() && without.what.find(only) == std::string_view::npos) continue;

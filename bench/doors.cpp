@@ -4,15 +4,20 @@
 //
 //   bench_doors [ROUNDS]
 //
+// (and options that ./dev bench gives to all programs)
+//
 // times all doors in each round, a few milliseconds each, in an order that changes from round to
 // round. It prints, for each, the median and the least of all rounds; and by how much it is more
 // than the verbs are in the same round, in the median, so that what slows a few rounds down, or all
 // doors alike, does not decide.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -103,12 +108,21 @@ void compare(std::size_t bytes, std::size_t rounds) {
   }
 }
 
+bool isForAll(std::string_view argument) {
+  return argument.starts_with("--device=") || argument.starts_with("--peers=") ||
+         argument.starts_with("--benchmark_");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const long rounds = argc > 1 ? std::atol(argv[1]) : 51;
-  if (argc > 2 || rounds < 1) {
-    std::fputs("bench_doors [ROUNDS]\n", stderr);
+  long rounds = 51;
+  for (const std::string_view argument : std::span(argv + 1, argv + argc)) {
+    if (isForAll(argument)) continue;
+    const auto [end, failed] =
+        std::from_chars(argument.data(), argument.data() + argument.size(), rounds);
+    if (failed == std::errc{} && *end == '\0' && rounds > 0) continue;
+    std::fprintf(stderr, "bench_doors: unknown argument '%s': allowed: ROUNDS\n", argument.data());
     return 2;
   }
   std::printf("ns a pair, %ld rounds on %s\n", rounds,

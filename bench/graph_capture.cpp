@@ -140,7 +140,8 @@ class NoAllocator final : public CapturePeer {
   std::unique_ptr<CapturePeer> graph_;
 };
 
-void run(bench::CommandLine&) {
+void run(bench::CommandLine& line) {
+  line.requireAllTaken("none");
   const auto device = openDevice("cuda");
   const Streams streams(*device);
   std::vector<std::unique_ptr<CapturePeer>> peers;

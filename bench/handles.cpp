@@ -14,6 +14,7 @@
 #include "bench/harness/median_reporter.hpp"
 #include "cistern/allocator.hpp"
 #include "cistern/current.hpp"
+#include "cistern/error.hpp"
 #include "cistern/handles/cublas.hpp"
 #include "handles/memory_source.hpp"
 
@@ -110,7 +111,9 @@ constexpr Row kRows[] = {
 };
 
 void runAll(CommandLine& line, Bench& bench, std::map<std::string, double>& medians) {
-  startGoogleBenchmark(line, {});
+  std::vector<char*> unknown = startGoogleBenchmark(line, {});
+  if (benchmark::ReportUnrecognizedArguments(int(unknown.size()), unknown.data()))
+    throw InvalidArgument("allowed: --benchmark_...");
   for (const Row& row : kRows) {
     auto* const made = benchmark::RegisterBenchmark(
         row.name, [&bench, &row](benchmark::State& state) { (bench.*row.run)(state); });
@@ -130,7 +133,7 @@ void print(std::map<std::string, double>& medians) {
 }
 
 void run(CommandLine& line) {
-  (void)line.take("device");  // there is but one
+  line.requireAllTaken("--benchmark_...");
   if (!cuda::deviceCount()) {
     fmt::print("bench_handles: left out: no NVIDIA GPU\n");
     return;

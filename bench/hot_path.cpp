@@ -23,7 +23,9 @@ std::vector<Case> hotPathCases() {
 bool plainLoopAsked(CommandLine& line) {
   const auto pairs = line.takeCount("pairs");
   if (!pairs) return false;
-  runPlainPairs(*pairs, parseBytes(line.takeOr("size", "512")));
+  const std::size_t size = parseBytes(line.takeOr("size", "512"));
+  line.requireAllTaken("--pairs=N, --size=SIZE");
+  runPlainPairs(*pairs, size);
   return true;
 }
 

@@ -61,7 +61,8 @@ void print(const char* name, const Latency& l) {
              l.p99_us, l.p999_us);
 }
 
-void run(bench::CommandLine&) {
+void run(bench::CommandLine& line) {
+  line.requireAllTaken("none");
   const auto device = openDevice("cuda");
   print("alone", launches(*device));
   // Few pages, so that what moved pages leave behind is soon more than is kept.

@@ -175,13 +175,13 @@ void compare(const std::filesystem::path& path, const Functions* torch) {
 }
 
 void run(bench::CommandLine& line) {
+  const std::vector<std::string> traces = line.takePaths();
+  line.requireAllTaken("TRACE...");
   comparePages();
   const auto torch = openTorch();
   fmt::print("{:<18} {:<22} {:>9} {:>9} {:>9} {:>9}\n", "trace", "allocator", "ns/event", "calls",
              "ms", "bg ms");
-  for (const std::string& argument : line.rest()) {
-    if (argument[0] != '-') compare(argument, torch.get());
-  }
+  for (const std::string& trace : traces) compare(trace, torch.get());
 }
 
 }  // namespace

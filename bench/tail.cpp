@@ -145,6 +145,7 @@ void printRow(const std::string& name, const Samples& sorted, double clock) {
 
 void run(CommandLine& line) {
   const std::chrono::duration<double> length{double(line.takeCount("seconds").value_or(3))};
+  line.requireAllTaken("--seconds=N");
   const double clock = clockCost();
   fmt::print("ns per allocate, less the clock's own {:.0f}; {} threads, {} live blocks each\n\n",
              clock, kThreads, kLive);

@@ -187,11 +187,7 @@ void run(CommandLine& line) {
   const std::size_t rounds = line.takeCount("rounds").value_or(9);
   const std::size_t most = line.takeCount("threads").value_or(16);
   const Roster roster = makeRoster(line.takeOr("device", "sim"), line.takeOr("peers", ""));
-  for (const std::string& other : line.rest()) {
-    if (other.starts_with("--benchmark_")) continue;  // for the programs beside this one
-    throw InvalidArgument(
-        other + "? Allowed: --rounds=N, --threads=N, --device=sim|cuda|hip, --peers=NAME,...");
-  }
+  line.requireAllTaken("--rounds=N, --threads=N, --device=sim|cuda|hip, --peers=NAME,...");
   std::vector<std::string> left_out = roster.left_out;
   std::vector<std::size_t> on = processors();
   on.resize(std::min(on.size(), most));

@@ -20,6 +20,7 @@ endif()
 message(STATUS "Benchmarks: PyTorch's allocator: ${torch_folder}")
 
 add_library(cistern_peer_torch MODULE peers/torch/library.cpp)
+set_target_properties(cistern_peer_torch PROPERTIES CXX_VISIBILITY_PRESET default)  # found by their names
 target_compile_definitions(cistern_peer_torch PRIVATE _GLIBCXX_USE_CXX11_ABI=1)
 target_include_directories(cistern_peer_torch PRIVATE ${PROJECT_SOURCE_DIR})
 target_include_directories(cistern_peer_torch SYSTEM PRIVATE

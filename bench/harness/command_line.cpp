@@ -1,5 +1,6 @@
 #include "bench/harness/command_line.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
@@ -34,6 +35,28 @@ std::optional<std::size_t> CommandLine::takeCount(std::string_view name) {
   if (!count || *count == 0)
     throw InvalidArgument(fmt::format("--{} needs a number above 0", name));
   return std::size_t(*count);
+}
+
+// --benchmark_... stays, for Google Benchmark.
+void CommandLine::dropForOthers() {
+  for (const char* const name : {"device", "peers"}) (void)take(name);
+}
+
+std::vector<std::string> CommandLine::takePaths() {
+  dropForOthers();
+  const auto paths = std::stable_partition(arguments_.begin(), arguments_.end(),
+                                           [](const auto& one) { return one.starts_with('-'); });
+  std::vector<std::string> taken(paths, arguments_.end());
+  arguments_.erase(paths, arguments_.end());
+  return taken;
+}
+
+void CommandLine::requireAllTaken(std::string_view allowed) {
+  dropForOthers();
+  for (const std::string& other : arguments_) {
+    if (other.starts_with("--benchmark_")) continue;
+    throw InvalidArgument(fmt::format("unknown argument '{}': allowed: {}", other, allowed));
+  }
 }
 
 int runProgram(int argc, char** argv, void (*run)(CommandLine&)) noexcept {

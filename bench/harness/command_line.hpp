@@ -23,10 +23,20 @@ class CommandLine {
   /// take() as a number. Throws InvalidArgument unless it is above 0.
   std::optional<std::size_t> takeCount(std::string_view name);
 
+  /// Removes and returns the arguments that are no options.
+  std::vector<std::string> takePaths();
+
+  /// Refuses arguments that nobody has taken. `allowed` lists the program's own. Those that
+  /// `./dev bench` gives to all programs alike (--device, --peers, --benchmark_...) may be left.
+  /// Throws InvalidArgument that names the first of the others.
+  void requireAllTaken(std::string_view allowed);
+
   const std::string& program() const { return program_; }
   std::vector<std::string>& rest() { return arguments_; }
 
  private:
+  void dropForOthers();
+
   std::vector<std::string> arguments_;
   std::string program_;
 };
