@@ -1,5 +1,6 @@
 #include "allocator/device/open.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -48,6 +49,13 @@ void requireOrdinal(const Backend& backend, int ordinal, int devices) {
   if (ordinal < devices) return;
   throw InvalidArgument(fmt::format("device ordinal {} of backend {}: must be 0 to {}", ordinal,
                                     backend.name, devices - 1));
+}
+
+std::string whySimulated(const std::vector<const Backend*>& table) {
+  const bool any = std::any_of(table.begin(), table.end(), [](const Backend* backend) {
+    return backend->compiled_in && !backend->simulated;
+  });
+  return any ? "no GPU is found here" : "this build of Cistern has neither CUDA nor HIP";
 }
 
 std::string backendOfEnvironment() {

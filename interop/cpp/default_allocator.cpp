@@ -15,16 +15,17 @@ namespace cistern {
 namespace {
 
 /// Opens the device that CISTERN_BACKEND names, or "auto". If that is the simulated device, for
-/// want of another, a message says so once. A program that was to run on a GPU would get addresses
-/// of nothing.
+/// want of another, a message says so once, and why. A program that was to run on a GPU would get
+/// addresses of nothing.
 std::unique_ptr<Device> openShared(int ordinal) {
   std::unique_ptr<Device> device = openDevice("auto", ordinal);
   static std::atomic<bool> said{false};
   if (isSimulated(device->backend()) && backendOfEnvironment() == "auto" && !said.exchange(true)) {
-    std::fputs(
-        "cistern: no GPU is found here; the device is simulated, and its addresses are not memory. "
+    std::fprintf(
+        stderr,
+        "cistern: %s; the device is simulated, and its addresses are not memory. "
         "(CISTERN_BACKEND=cuda makes this an error, CISTERN_BACKEND=sim says that it is meant.)\n",
-        stderr);
+        whySimulated(backends()).c_str());
   }
   return device;
 }

@@ -1,5 +1,6 @@
 // What the vendor backends say on a machine without a device, and what opening one finds.
 #include "allocator/base/bytes.hpp"
+#include "allocator/device/open.hpp"
 #include "cistern/device.hpp"
 #include "cistern/error.hpp"
 #include "tests/gpu/vendors.hpp"
@@ -82,6 +83,16 @@ TEST_CASE("auto is the simulated device exactly where there is no GPU") {
   CHECK((openDevice("auto", 0)->backend() == "sim") == !anyDevice());
   CHECK(openDevice("sim", 3)->ordinal() == 3);
   CHECK_THAT(refusal<InvalidArgument>("sim", 8), ContainsSubstring("must be 0 to 7"));
+}
+
+TEST_CASE("the simulated device says whether the build or the machine has no GPU") {
+  Backend vendor = vendors()[0];
+  const Backend simulated = *findBackend("sim");
+  vendor.compiled_in = true;
+  CHECK(whySimulated({&vendor, &simulated}) == "no GPU is found here");
+  vendor.compiled_in = false;
+  CHECK(whySimulated({&vendor, &simulated}) == "this build of Cistern has neither CUDA nor HIP");
+  CHECK(whySimulated({&simulated}) == "this build of Cistern has neither CUDA nor HIP");
 }
 
 TEST_CASE("an opened device knows what it is", "[gpu]") {
