@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from conftest import PACKAGE
 def said(*arguments, given="", expect=0, **environment):
     ran = subprocess.run([sys.executable, "-B", "-m", "cistern", *map(str, arguments)], input=given,
                          capture_output=True, text=True, timeout=120,
-                         env={**os.environ, "PYTHONPATH": str(PACKAGE), **environment})
+                         env={**os.environ, "PYTHONPATH": str(PACKAGE),
+                              **{name: str(value) for name, value in environment.items()}})
     assert ran.returncode == expect, ran.stdout + ran.stderr
     return ran
 
@@ -103,6 +105,19 @@ def test_signals_reach_the_program_and_end_it(trace):
         assert running.poll() is None
     running.terminate()
     assert running.wait(60) == -signal.SIGTERM
+
+
+def test_a_program_that_cannot_be_run_or_is_missing_is_named(site, tmp_path):
+    (site / "cistern/_lib").mkdir()
+    shutil.copy(_places.library(), site / "cistern/_lib/libcistern.so.0")
+    alone = {"PYTHONPATH": site, "CISTERN_ROOT": ""}
+    missing = said("version", expect=1, **alone).stderr
+    assert missing == ("cistern: this package was built without the command; looked for:\n"
+                       f"  {site}/cistern/_bin/cistern\n")
+    (site / "cistern/_bin").mkdir()
+    (site / "cistern/_bin/cistern").write_text("not a program")
+    refused = said("version", expect=1, **alone).stderr
+    assert refused == f"cistern: {site}/cistern/_bin/cistern cannot be run: Permission denied\n"
 
 
 def test_a_reader_that_stops_ends_it_as_the_program():

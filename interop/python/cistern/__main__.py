@@ -45,7 +45,10 @@ def _become_program(arguments: List[str]) -> NoReturn:
         print(f"Of the Python package:\n  {_INFO}\n", flush=True)
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would too
         signal.signal(ignored, signal.SIG_DFL)
-    os.execv(program, [str(program), *arguments])
+    try:
+        os.execv(program, [str(program), *arguments])
+    except OSError as failed:
+        sys.exit(f"cistern: {program} cannot be run: {failed.strerror}")
 
 
 def main() -> None:

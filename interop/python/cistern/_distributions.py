@@ -47,7 +47,7 @@ def check() -> None:
 def _text(others: List[str]) -> str:
     if not others:
         return (f"cistern: {_PACKAGE}/__init__.py is missing or is not that of {NAME}. A distribution of the same "
-                f"import name was installed there. To mend it: pip install --force-reinstall {NAME}")
+                f"import name was installed there. To mend it: pip uninstall {NAME}, then install it again")
     own = (installed(NAME) or [NAME])[0]
     return (f"cistern: {_PACKAGE} has files of two distributions: {own}, the memory allocator, and "
             f"{', '.join(others)}, another program of the same import name. The later one has replaced files of the "
