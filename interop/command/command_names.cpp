@@ -13,13 +13,9 @@ std::vector<const CLI::App*> commandsOf(const CLI::App& program) {
   return program.get_subcommands([](const CLI::App*) { return true; });
 }
 
-bool isListed(const CLI::App& command) { return !command.get_group().empty(); }
-
 std::vector<std::string> commandNames(const CLI::App& program) {
   std::vector<std::string> names;
-  for (const CLI::App* command : commandsOf(program)) {
-    if (isListed(*command)) names.push_back(command->get_name());
-  }
+  for (const CLI::App* command : commandsOf(program)) names.push_back(command->get_name());
   return names;
 }
 

@@ -11,10 +11,7 @@ namespace cistern::command {
 /// All of them, in the order in which they were added.
 std::vector<const CLI::App*> commandsOf(const CLI::App& program);
 
-/// Whether --help lists it. The others make files of the installation.
-bool isListed(const CLI::App& command);
-
-/// Of those that are listed.
+/// The names of all of them.
 std::vector<std::string> commandNames(const CLI::App& program);
 
 /// Null: there is none of that name.

@@ -12,8 +12,6 @@
 namespace cistern::command {
 namespace {
 
-constexpr const char* kUnlisted = "";  // a group of this name is not in --help
-
 struct Shell {
   std::string_view name;
   std::string (*completion)(const Outline& outline);
@@ -33,7 +31,6 @@ ExitStatus printCompletion(const CLI::App& program, const std::string& name, Con
 
 Command addMan(CLI::App& program) {
   CLI::App* parser = program.add_subcommand("man", "Print the manual's page, for man -l");
-  parser->group(kUnlisted);
   return {parser, [&program](Console& console) {
             console.out << manPage(outlineOf(program));
             return kDone;
@@ -43,7 +40,6 @@ Command addMan(CLI::App& program) {
 Command addCompletion(CLI::App& program) {
   CLI::App* parser =
       program.add_subcommand("completion", "Print a script that makes a shell complete words");
-  parser->group(kUnlisted);
   const auto shell = std::make_shared<std::string>();
   parser->add_option("shell", *shell, "bash, zsh or fish")
       ->required()

@@ -81,7 +81,7 @@ void addPolicies(CLI::App& parser, Arguments& a) {
 void addDevice(CLI::App& parser, Arguments& a) {
   parser
       .add_option("--device", a.device,
-                  fmt::format("auto, {}; auto is what CISTERN_BACKEND names, else\nsim with "
+                  fmt::format("auto, {}; auto is what CISTERN_BACKEND names, else sim with "
                               "--gpu-lag-us or --check, else the first GPU, else sim",
                               backendNames()))
       ->check(kNotEmpty)
@@ -136,8 +136,8 @@ Command addReplay(CLI::App& program) {
   addDevice(*parser, *arguments);
   addOutput(*parser, *arguments);
   parser->footer(
-      "Exit status: 0 when every trace was served, 1 when one was not or the output cannot\n"
-      "be written, 2 for bad usage or a bad file.");
+      "Exit status: 0 when every trace was served, 1 when one was not or the output\n"
+      "cannot be written, 2 for bad usage or a bad file.");
   return {parser, [arguments](Console& console) { return replayWhatIsGiven(*arguments, console); }};
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ios>
+#include <memory>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +18,7 @@
 #include "interop/command/command_names.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/did_you_mean.hpp"
+#include "interop/command/help_format.hpp"
 #include "interop/trace/trace.hpp"
 
 namespace cistern::command {
@@ -29,8 +31,8 @@ constexpr std::array<AddCommand, 9> kCommands = {addReplay,   addRun,     addDoc
                                                  addVersion,  addMan,     addCompletion};
 
 constexpr const char* kDescription =
-    "Cistern, a caching GPU memory allocator: replays what programs allocate, and says how much\n"
-    "memory it takes. `cistern help COMMAND` says more of a command.";
+    "Cistern, a caching GPU memory allocator: replays what programs allocate, and\n"
+    "says how much memory it takes. `cistern help COMMAND` says more of a command.";
 
 ExitStatus complain(const Console& console, std::string_view message, ExitStatus status) {
   console.err << "cistern: " << printable(message) << '\n';
@@ -166,6 +168,7 @@ ExitStatus runCommand(const Command& command, Console& console) {
 
 ExitStatus runLine(const std::vector<std::string>& args, Console& console) {
   CLI::App program(kDescription, "cistern");
+  program.formatter(std::make_shared<HelpFormat>());  // which the commands inherit
   program.set_version_flag("-V,--version", "cistern " CISTERN_VERSION,
                            "Print the version and exit");
   program.set_help_flag("-h,--help", "Print this help and exit");

@@ -1,5 +1,8 @@
 // Bad usage and bad files: exit status 2, one line that names what is wrong and what is allowed,
 // and nothing on the output.
+#include <sstream>
+
+#include "allocator/base/printable.hpp"
 #include "tests/command/command.hpp"
 #include "tests/support/catch.hpp"
 
@@ -24,13 +27,13 @@ void requireRefused(const std::vector<std::string>& args, const std::string& mes
 TEST_CASE("no command, and an unknown one, are refused") {
   requireRefused(
       {},
-      "no command is given: it is one of replay, run, doctor, generate, options, help, version "
-      "(see --help)");
+      "no command is given: it is one of replay, run, doctor, generate, options, help, version, "
+      "man, completion (see --help)");
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{"replays"}, {"help", "replays"}}) {
     requireRefused(args,
                    "unknown command 'replays': must be one of replay, run, doctor, generate, "
-                   "options, help, version; did you mean replay?");
+                   "options, help, version, man, completion; did you mean replay?");
   }
   requireRefused({"completion", "csh"}, "shell: ");
   requireRefused({"replay"}, "replay needs a trace, or --generate");
@@ -285,12 +288,26 @@ TEST_CASE("help and version are no mistakes") {
     CHECK(runCommand({version}).out == runCommand({"--version"}).out);
   CHECK_THAT(runCommand({"replay", "--help"}).out, ContainsSubstring("--gpu-lag-us"));
   for (const char* command :
-       {"replay", "run", "doctor", "generate", "options", "help", "version"}) {
+       {"replay", "run", "doctor", "generate", "options", "help", "version", "man", "completion"}) {
     CHECK(runCommand({"help", command}).out == runCommand({command, "--help"}).out);
     CHECK_THAT(runCommand({"help"}).out, ContainsSubstring(std::string("\n  ") + command));
   }
   CHECK(runCommand({"help"}).out == runCommand({"--help"}).out);
-  CHECK_THAT(runCommand({"help"}).out, !ContainsSubstring("completion"));
+}
+
+TEST_CASE("help fits a terminal of 80 columns") {
+  for (const char* command : {"help", "replay", "run", "doctor", "generate", "options", "version",
+                              "man", "completion", ""}) {
+    std::istringstream lines(runCommand(*command == '\0'
+                                            ? std::vector<std::string>{"--help"}
+                                            : std::vector<std::string>{"help", command})
+                                 .out);
+    for (std::string line; std::getline(lines, line);) {
+      INFO(command << ": " << line);
+      CHECK(columnsOf(line) <= 80);
+      CHECK((line.empty() || line.back() != ' '));
+    }
+  }
 }
 
 }  // namespace cistern::test

@@ -52,6 +52,8 @@ Words optionNames() {
   return words;
 }
 
+Words shellWords() { return {"bash", "zsh", "fish"}; }
+
 struct WordsOf {
   std::string_view command;
   std::string_view value;  ///< the option's first long name, or the argument's
@@ -63,6 +65,7 @@ constexpr WordsOf kWordsOf[] = {
     {"replay", "--policy", policyWords, true},    {"replay", "--device", deviceWords, false},
     {"replay", "--generate", programWords, true}, {"generate", "program", programWords, false},
     {"doctor", "--device", backendWords, false},  {"options", "name", optionNames, false},
+    {"completion", "shell", shellWords, false},
 };
 
 // ---- From the parser
@@ -121,9 +124,8 @@ CommandOutline commandOutline(const CLI::App& parser) {
 
 Outline outlineOf(const CLI::App& program) {
   Outline outline{program.get_description(), commandOutline(program).options, {}};
-  for (const CLI::App* const command : commandsOf(program)) {
-    if (isListed(*command)) outline.commands.push_back(commandOutline(*command));
-  }
+  for (const CLI::App* const command : commandsOf(program))
+    outline.commands.push_back(commandOutline(*command));
   for (CommandOutline& command : outline.commands) {
     if (command.name != "help") continue;
     command.arguments.at(0).kind = ValueKind::kWords;
