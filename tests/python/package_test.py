@@ -1,11 +1,17 @@
 """What is installed, and what the types say."""
 
+import base64
+import csv
+import email
+import hashlib
 import importlib.util
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 import cistern
@@ -15,7 +21,7 @@ from conftest import PACKAGE, TOP
 
 
 PROGRAM = TOP / "tests/python/typed_program.py"
-MYPY = [sys.executable, "-m", "mypy", "--strict", "--config-file", PACKAGE / "pyproject.toml"]
+MYPY = [sys.executable, "-m", "mypy", "--strict", "--config-file", TOP / "pyproject.toml"]
 
 
 def needs(module):
@@ -74,16 +80,60 @@ def test_use_writes_nothing_into_the_packages_folder(site, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Built as `pip install` does, but without a network, and optimised little: it compiles the library
-    once more."""
+def sdist(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sdist")
+    name = said(sys.executable, "-c", """
+import os, sys
+from scikit_build_core import build
+os.chdir(sys.argv[1])
+print(build.build_sdist(sys.argv[2]))
+""", TOP, folder).splitlines()[-1]
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory, sdist):
+    """Built from the source distribution as `pip install` does, but without a network, and optimised little: it
+    compiles the library once more."""
     launcher = os.environ.get("LAUNCHER", "")
     folder = tmp_path_factory.mktemp("wheel")
     said(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index",
-         "--wheel-dir", folder, PACKAGE, CMAKE_CXX_COMPILER_LAUNCHER=launcher,
+         "--wheel-dir", folder, sdist, CMAKE_CXX_COMPILER_LAUNCHER=launcher,
          CMAKE_ARGS="-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 -DCMAKE_CXX_FLAGS_RELEASE=-O1")
     (made,) = folder.glob("*.whl")
     return made
+
+
+@needs("scikit_build_core")
+def test_a_source_distribution_has_what_a_build_needs_and_no_more(sdist):
+    version = cistern.__version__
+    assert sdist.name == f"cistern_gpu-{version}.tar.gz"
+    with tarfile.open(sdist) as content:
+        names = {name.partition("/")[2] for name in content.getnames()}
+    for folder in ("allocator", "pools", "handles", "include", "interop", "cmake"):
+        for path in (TOP / folder).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                assert str(path.relative_to(TOP)) in names
+    assert {"CMakeLists.txt", "pyproject.toml", "LICENSE", "PKG-INFO"} <= names
+    assert not [name for name in names if name.startswith(("bench/", "build/", "docs/", "tests/", "."))]
+
+
+@needs("scikit_build_core")
+@needs("pip")
+def test_a_wheel_says_what_it_is_and_lists_its_files(wheel):
+    folder = f"cistern_gpu-{cistern.__version__}.dist-info"
+    with zipfile.ZipFile(wheel) as content:
+        listed = {row[0]: row[1:] for row in csv.reader(io.TextIOWrapper(content.open(f"{folder}/RECORD")))}
+        assert set(listed) == {name for name in content.namelist() if not name.endswith("/")}
+        for name, (digest, size) in listed.items():
+            if name != f"{folder}/RECORD":
+                data = content.read(name)
+                whole = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                assert (digest, size) == (f"sha256={whole}", str(len(data))), name
+        about = email.message_from_bytes(content.read(f"{folder}/METADATA"))
+    assert (about["Name"], about["Version"]) == ("cistern-gpu", cistern.__version__)
+    assert (about["Requires-Python"], about["License-Expression"]) == (">=3.9", "Apache-2.0")
+    assert about.get_all("Requires-Dist") is None and f"{folder}/licenses/LICENSE" in listed
 
 
 @needs("scikit_build_core")
@@ -92,13 +142,13 @@ def test_a_wheel_works_by_itself(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as content:
         names = set(content.namelist())
     version = cistern.__version__
-    assert wheel.name.startswith(f"cistern-{version}-py3-none-")
+    assert wheel.name.startswith(f"cistern_gpu-{version}-py3-none-")
     for path in PACKAGE.glob("cistern/**/*.py"):
         assert str(path.relative_to(PACKAGE)) in names
     compiled = [*(TOP / "interop/torch").rglob("*.[ch]pp"), *(TOP / "interop/sharing").rglob("*.[ch]pp")]
     for path in [*(TOP / "include/cistern").rglob("*.h*"), *compiled]:
         assert f"cistern/_sources/{path.relative_to(TOP)}" in names
-    assert {"cistern/py.typed", "cistern/_lib/libcistern.so.0", "cistern/LICENSE"} <= names
+    assert {"cistern/py.typed", "cistern/_lib/libcistern.so.0"} <= names
 
     said(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv/bin/python"
@@ -120,5 +170,5 @@ print(cistern.replay(sys.argv[1]).events)
     assert said(tmp_path / "venv/bin/cistern", "info", **alone) == said(python, "-m", "cistern", **alone)
     assert json.loads(said(python, "-m", "cistern", "info", "--json", **alone))["conflicts"] == []
 
-    said(python, "-m", "pip", "uninstall", "-y", wheel.name.split("-")[0])
+    said(python, "-m", "pip", "uninstall", "-y", "cistern-gpu")
     assert list((tmp_path / "venv").rglob("*cistern*")) == []

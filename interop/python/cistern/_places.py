@@ -28,7 +28,7 @@ def _candidates(in_checkout: str, in_package: str) -> List[Path]:
     if _ROOT is not None:  # another build would not be the one that is asked for
         return [Path(_ROOT) / in_checkout]
     places = [_PACKAGE / in_package]
-    if (_PACKAGE.parent / "pyproject.toml").is_file():  # interop/python of a checkout
+    if (_PACKAGE.parents[2] / "interop/python/cistern/_places.py").is_file():  # of a checkout
         places.append(_PACKAGE.parents[2] / in_checkout)
     return places
 
@@ -47,7 +47,7 @@ def _required(what: str, in_checkout: str, in_package: str) -> Path:
                               "It must be a checkout with a build (./dev build), or not be set.")
         raise ImportError(
             f"cistern: {what} is not found; looked for:{looked}\n"
-            "Install the package (pip install ./interop/python), or build a checkout "
+            "Install the package (./dev wheel makes its wheel), or build a checkout "
             "(./dev build) and set CISTERN_ROOT to it."
         )
     return found
