@@ -84,3 +84,9 @@ def torch_sources() -> Path:
     """The folder of the C++ sources of `cistern.torch`. `sharing`, which they need, is beside it.
     ImportError if it is missing."""
     return _required("the folder of sources for PyTorch", "interop/torch", "_sources/interop/torch")
+
+
+def compiled_extensions() -> Optional[Path]:
+    """The folder of the extensions for PyTorch that a wheel has compiled ahead, or None."""
+    folder = _PACKAGE / "torch/_compiled"
+    return folder if _ROOT is None and folder.is_dir() else None

@@ -1,6 +1,6 @@
-"""The compiled extension is kept, and compiled once.
+"""The extension: compiled ahead in the wheel (`_compiled.py`), or else compiled here once, and kept.
 
-It stays in $CISTERN_CACHE, or ~/.cache/cistern. Its name says what it was made of, so another
+What is compiled here stays in $CISTERN_CACHE, or ~/.cache/cistern. Its name says what it was made of, so another
 PyTorch, compiler or Cistern gives another file. Several processes may build at once: the last one's
 file replaces the others' as a whole. Nobody else may write there, because the files there are run:
 `_private.py`. Every failure is a BuildError.
@@ -8,17 +8,22 @@ file replaces the others' as a whole. Nobody else may write there, because the f
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from pathlib import Path
 from typing import Callable, Tuple
 
-from . import _build, _private
+from . import _build, _compiled, _private
 
 
 def load(check: Callable[[Path], None] = lambda path: None) -> ctypes.CDLL:
-    """The compiled extension. It is made if it is missing, and made once anew if the existing file
-    does not load. `check` comes before it is loaded, and may refuse it by a BuildError."""
+    """The extension. It is made if it is missing, and made once anew if the existing file does not
+    load. `check` comes before one that was compiled here is loaded, and may refuse it by a BuildError."""
+    ahead = _compiled.find()
+    if ahead is not None:
+        with contextlib.suppress(OSError):  # a PyTorch that lacks a name, though its headers have it
+            return ctypes.CDLL(str(ahead))
     path, made = _extension()
     _checked(check, path)
     try:
