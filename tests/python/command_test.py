@@ -10,6 +10,7 @@ import sys
 import cistern
 import pytest
 from cistern import _places
+from cistern.torch import _digest
 from conftest import PACKAGE
 
 
@@ -54,6 +55,29 @@ def test_info_names_pytorch_without_importing_it(tmp_path):
     path = f"{PACKAGE}:{tmp_path}"
     assert "\nPyTorch: 2.11.0+cu130\n" in said("info", PYTHONPATH=path, CISTERN_BACKEND="sim").stdout
     assert json.loads(said("info", "--json", PYTHONPATH=path).stdout)["torch"]["version"] == "2.11.0+cu130"
+
+
+def test_info_says_which_extension_fits_the_installed_pytorch(site, tmp_path):
+    (site / "cistern/_lib").mkdir()
+    shutil.copy(_places.library(), site / "cistern/_lib/libcistern.so.0")
+    header = tmp_path / "torch/include/a.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("// a")
+    (tmp_path / "torch/__init__.py").write_text("raise SystemExit('it was imported')")
+    (tmp_path / "torch-2.11.0.dist-info").mkdir()
+    (tmp_path / "torch-2.11.0.dist-info/METADATA").write_text("Name: torch\nVersion: 2.11.0+cu130\n")
+    compiled = site / "cistern/torch/_compiled"
+    compiled.mkdir()
+    digests = {_digest.of_files(tmp_path / "torch/include", ["a.h"]): "for_2.11.so"}
+    (compiled / "table.json").write_text(json.dumps({"2.10": {"headers": [], "digests": {}},
+                                                     "2.11": {"headers": ["a.h"], "digests": digests}}))
+    alone = {"PYTHONPATH": f"{site}:{tmp_path}", "CISTERN_ROOT": "", "CISTERN_BACKEND": "sim"}
+    found = json.loads(said("info", "--json", **alone).stdout)["torch"]
+    assert found["compiled_ahead"] == ["2.10", "2.11"]
+    assert found["extension"] == str(compiled / "for_2.11.so")
+    assert "\nPyTorch: extensions compiled ahead: 2.10, 2.11\n" in said("info", **alone).stdout
+    header.write_text("// another")
+    assert json.loads(said("info", "--json", **alone).stdout)["torch"]["extension"] is None
 
 
 def test_info_obeys_the_backend_of_the_environment_or_refuses_it(run):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from . import Allocator, CisternError, InvalidArgumentError, NotSupportedError, __version__, _distributions, _places
-from .torch import _build, _cached, _native
+from .torch import _build, _cached, _compiled, _native
 
 #: The kernel's module and the libraries of each vendor. The process has loaded those that it uses.
 _VENDORS = {"cuda": ("nvidia", r"libcudart[\w.-]*\.so|libcuda\.so"),
@@ -86,15 +86,21 @@ def _loaded(pattern: str) -> Iterator[str]:
 
 def _torch() -> Dict[str, Any]:
     """PyTorch is not imported: that takes seconds."""
-    found = importlib.util.find_spec("torch") is not None
-    try:
-        version = importlib.metadata.version("torch") if found else None
-    except importlib.metadata.PackageNotFoundError:
-        version = "unknown"
+    version: Optional[str] = None
+    extension: Optional[Path] = None
+    spec = importlib.util.find_spec("torch")
+    if spec is not None and spec.origin is not None:
+        try:
+            version = importlib.metadata.version("torch")
+            extension = _compiled.find_for(version, Path(spec.origin).parent)
+        except importlib.metadata.PackageNotFoundError:
+            version = "unknown"
     return {
         "version": version,
         "oldest": "{}.{}".format(*_native.OLDEST),
         "newest": "{}.{}".format(*_native.NEWEST),
+        "compiled_ahead": _compiled.releases(),
+        "extension": None if extension is None else str(extension),
     }
 
 
@@ -157,6 +163,9 @@ def _backend_rows(backend: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
 def _torch_lines(torch: Dict[str, Any]) -> Iterator[str]:
     yield torch["version"] or "not installed for this Python"
     yield f"the native allocator is for {torch['oldest']} to {torch['newest']}"
+    yield f"extensions compiled ahead: {', '.join(torch['compiled_ahead']) or 'none'}"
+    if torch["version"] is not None:
+        yield f"its extension: {torch['extension'] or 'compiled on this machine, at the first use'}"
 
 
 def _cache_line(cache: Dict[str, Any]) -> str:

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Optional
+from typing import Any, Dict, List, Optional, cast
 
 from .. import _places
 from . import _digest
+
+
+def releases() -> List[str]:
+    """The releases of PyTorch that the package has an extension for, as "2.11"."""
+    folder = _places.compiled_extensions()
+    return [] if folder is None else list(_table(folder))
 
 
 def find() -> Optional[Path]:
@@ -20,13 +26,22 @@ def find() -> Optional[Path]:
     PyPI has none. With CISTERN_ROOT, the checkout's sources are compiled."""
     import torch
 
+    return find_for(torch.__version__, Path(torch.__file__).parent) if torch.compiled_with_cxx11_abi() else None
+
+
+def find_for(version: str, torch: Path) -> Optional[Path]:
+    """The extension for the PyTorch of that version in the folder `torch`, or None. PyTorch is not
+    imported."""
     folder = _places.compiled_extensions()
-    if folder is None or not torch.compiled_with_cxx11_abi():
+    if folder is None:
         return None
     try:
-        table = json.loads((folder / "table.json").read_bytes())
-        release = table[".".join(torch.__version__.split(".")[:2])]
-        digest = _digest.of_files(Path(torch.__file__).parent / "include", release["headers"])
+        release = _table(folder)[".".join(version.split(".")[:2])]
+        digest = _digest.of_files(torch / "include", release["headers"])
         return folder / str(release["digests"][digest])
     except (OSError, KeyError):  # no headers, another release, other headers
         return None
+
+
+def _table(folder: Path) -> Dict[str, Any]:
+    return cast(Dict[str, Any], json.loads((folder / "table.json").read_bytes()))
