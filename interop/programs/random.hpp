@@ -26,11 +26,15 @@ class Random {
     return least + next() % (most - least + 1);
   }
 
+  /// The exponent of the largest power of two that is no more than `value`. Pre: value > 0.
+  static std::uint64_t octaveOf(std::uint64_t value) {
+    return std::uint64_t(std::bit_width(value)) - 1;
+  }
+
   /// The same, but each doubling is as likely. Pre: 0 < least <= most < 2^63.
   std::uint64_t logBetween(std::uint64_t least, std::uint64_t most) {
     while (true) {
-      const std::uint64_t octave = std::uint64_t{1}
-                                   << between(std::bit_width(least) - 1, std::bit_width(most) - 1);
+      const std::uint64_t octave = std::uint64_t{1} << between(octaveOf(least), octaveOf(most));
       const std::uint64_t value = between(octave, 2 * octave - 1);
       if (value >= least && value <= most) return value;
     }

@@ -55,8 +55,8 @@ class PageBacking {
   /// Whether any of the block's pages is held, by a graph or an export. A graph may reach the page
   /// at another address, too.
   bool isHeld(const Block& block) const;
-  /// The device's last answer about pages and addresses.
-  const LastAnswer& answers() const { return state_.answers; }
+  /// The device's last answer about pages and addresses. It has a lock of its own.
+  const LastAnswer& answers() const CISTERN_NO_TSA { return state_.answers; }
 
   /// Brings pages back to where blocks lay in them. Pre: as pages::comeBack.
   void comeBack(std::vector<pages::Mapping*>& at) noexcept CISTERN_REQUIRES(mutex_) {
