@@ -65,7 +65,7 @@ TEST_CASE("a background call that one of two counts has missed is no call of the
 
 TEST_CASE("the calls of all rounds are those of the program and of the background") {
   const TempFile trace("two.trace", kTwoBlocks);
-  for (const char* policy : {"cistern", "torch", "direct"}) {
+  for (const char* policy : {"cistern", "torch-rules", "direct"}) {
     const auto row = runCommand({"replay", trace.path(), "--device", "sim", "--json", "--policy",
                                  policy, "--repeat", "3"})
                          .rows()
@@ -81,7 +81,7 @@ TEST_CASE("the calls of all rounds are those of the program and of the backgroun
 TEST_CASE("a row counts pages, and a policy without pages has none") {
   const TempFile trace("two.trace", kTwoBlocks);
   const auto rows = runCommand({"replay", trace.path(), "--device", "sim", "--json", "--policy",
-                                "cistern,torch,direct"})
+                                "cistern,torch-rules,direct"})
                         .rows();
   REQUIRE(rows.size() == 3);
   const nlohmann::json none = {

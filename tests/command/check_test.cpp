@@ -12,7 +12,7 @@ TEST_CASE("no race on streams that share memory, with the GPU far behind") {
   for (const char* lag : {"0", "300", "10000"}) {
     const Outcome outcome =
         runCommand({"replay", recordedTrace("streams_prefetch"), "--device", "sim", "--check",
-                    "--gpu-lag-us", lag, "--policy", "cistern,torch,direct"});
+                    "--gpu-lag-us", lag, "--policy", "cistern,torch-rules,direct"});
     INFO(outcome.out << outcome.err);
     CHECK(outcome.status == 0);
     CHECK_THAT(outcome.out, ContainsSubstring("Checked for races: none found."));

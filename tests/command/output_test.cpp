@@ -134,7 +134,7 @@ TEST_CASE("the table ends with what was saved, and at what cost") {
   const TempFile two("two.trace", TraceText().allocate(20 << 20).free(0).text());
   const std::string out =
       runCommand({"replay", one.path(), two.path(), "--device", "sim", "--policy",
-                  "cistern,torch,direct", "--conf", "backing:segments"})
+                  "cistern,torch-rules,direct", "--conf", "backing:segments"})
           .out;
   INFO(out);
   CHECK_THAT(flat(out),
@@ -278,7 +278,7 @@ TEST_CASE("options that no policy reads are said, and a policy that is named twi
   CHECK(environment.err.empty());
   CHECK_THAT(flat(environment.out), ContainsSubstring("No policy here reads options: free_log:2."));
 
-  const Outcome twice = ran({"--policy", "torch,direct,torch-rules", "--json"});
+  const Outcome twice = ran({"--policy", "torch-rules,direct,torch-rules", "--json"});
   CHECK(twice.rows().size() == 2);
   CHECK(twice.err == "cistern: note: --policy names torch-rules more than once: it has one row\n");
 }

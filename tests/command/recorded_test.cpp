@@ -57,7 +57,7 @@ std::vector<nlohmann::json> replayRecorded(const std::vector<std::string>& how) 
 
 TEST_CASE("torch is as efficient as PyTorch was, and cistern at least as efficient as torch",
           "[one-thread]") {
-  const auto rows = replayRecorded({"--policy", "torch,cistern"});
+  const auto rows = replayRecorded({"--policy", "torch-rules,cistern"});
   REQUIRE(rows.size() == 2 * std::size(kRecorded));
   for (std::size_t i = 0; i < std::size(kRecorded); ++i) {
     const auto &torch = rows[2 * i], &cistern = rows[2 * i + 1];
@@ -73,7 +73,7 @@ TEST_CASE("programs that nothing was tuned on are served as well, and the models
   for (const Later& later : kLater) {
     const Outcome outcome =
         runCommand({"replay", recordedTrace(later.trace), "--device", "sim", "--json", "--policy",
-                    "cistern,torch,torch-expandable", "--gpu-lag-us", "10000"});
+                    "cistern,torch-rules,torch-expandable", "--gpu-lag-us", "10000"});
     const auto rows = outcome.rows();
     REQUIRE(rows.size() == 3);
     const auto cistern = rows[0]["efficiency"].get<double>();

@@ -100,7 +100,7 @@ TEST_CASE("policies come in the order given, each once, for every trace") {
   const TempFile one("one.trace", kThreeBlocks), two("two.trace", kLeftover);
   const auto rows =
       runCommand({"replay", "--device", "sim", "--json", "--policy", "torch-rules,direct",
-                  "--policy", "cistern", "--policy", "torch", one.path(), two.path()})
+                  "--policy", "cistern", "--policy", "torch-rules", one.path(), two.path()})
           .rows();
   std::vector<std::string> seen;
   for (const auto& row : rows)
@@ -204,8 +204,8 @@ TEST_CASE("a replay on threads ends where a request is not served") {
 
 TEST_CASE("options of --conf reach the policy cistern and no other") {
   const TempFile trace("three.trace", kThreeBlocks);
-  const Outcome outcome = replaySim(
-      trace.path(), {"--json", "--policy", "cistern,torch", "--conf", "limit:60MiB,free_log:0"});
+  const Outcome outcome = replaySim(trace.path(), {"--json", "--policy", "cistern,torch-rules",
+                                                   "--conf", "limit:60MiB,free_log:0"});
   CHECK(outcome.status == 1);
   const auto rows = outcome.rows();
   REQUIRE(rows.size() == 2);
@@ -258,7 +258,7 @@ TEST_CASE("fit is the peak over the least capacity that serves the trace") {
   CHECK(replaySim(three.path(), {"--json", "--fit"}).rows().at(0)["fit"] == 1.0);
   // The 40 MiB serve the 30, and the 12 need a segment beside them.
   const auto row =
-      replaySim(leftover.path(), {"--json", "--fit", "--policy", "torch"}).rows().at(0);
+      replaySim(leftover.path(), {"--json", "--fit", "--policy", "torch-rules"}).rows().at(0);
   CHECK(row["peak_reserved_bytes"] == 52 * kMiB);
   CHECK(row["fit"].get<double>() == Catch::Approx(42.0 / 52.0).epsilon(0.003));
 }

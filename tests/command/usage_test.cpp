@@ -48,7 +48,7 @@ TEST_CASE("an unknown name is refused with the names that are allowed") {
       {"replay", trace.path(), "--policy", "best"},
       "unknown policy 'best': must be one of cistern, torch-rules, torch-expandable, driver-pool, "
       "direct, async");
-  requireRefused({"replay", trace.path(), "--policy", "torch,best"}, "'best'");
+  requireRefused({"replay", trace.path(), "--policy", "torch-rules,best"}, "'best'");
   requireRefused({"replay", trace.path(), "--device", "gpu"},
                  "unknown device 'gpu': must be auto, cuda, hip or sim");
   requireRefused({"replay", trace.path(), "--device", "sim", "--conf", "limits:3G"}, "limits");

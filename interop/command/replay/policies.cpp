@@ -48,7 +48,6 @@ std::optional<std::string> confOf(const ReplaySettings& settings, std::string_vi
 std::span<const PolicyKind> policyKinds() { return kPolicies; }
 
 const PolicyKind& policyKind(std::string_view name) {
-  if (name == "torch") name = kTorchRules;  // its former name
   std::vector<std::string_view> names;
   for (const PolicyKind& kind : kPolicies) {
     if (kind.name == name) return kind;

@@ -26,7 +26,7 @@ def _print_info(arguments: List[str]) -> None:
 
     parser = argparse.ArgumentParser(prog="cistern info", description="Says what of Cistern is installed, where it "
                                      "is, and what it finds on this machine.", allow_abbrev=False)
-    parser.add_argument("--json", action="store_true", help="the same as one JSON object (docs/install.md)")
+    parser.add_argument("--json", action="store_true", help="the same as one JSON object (docs/python.md)")
     wanted = parser.parse_args(arguments)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads may stop
     try:

@@ -21,7 +21,7 @@ _VENDORS = {"cuda": ("nvidia", r"libcudart[\w.-]*\.so|libcuda\.so"),
 
 
 def gather() -> Dict[str, Any]:
-    """All of it, as --json prints it. docs/install.md lists the keys. InvalidArgumentError if
+    """All of it, as --json prints it. docs/python.md lists the keys. InvalidArgumentError if
     $CISTERN_BACKEND names no backend."""
     return {
         "version": __version__,
