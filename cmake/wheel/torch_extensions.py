@@ -3,7 +3,7 @@
 torch_extensions.py RELEASES LIBCISTERN OUT COMPILER ARGUMENT...
 
 OUT then has the extensions, and table.json, which `_compiled.py` of the package reads. The table has for each release
-2.x the headers that the compiler read, and for each digest of these headers the name of the extension."""
+2.x the headers that the compiler read, and for each digest of these headers the name and the size of the extension."""
 
 import concurrent.futures
 import json
@@ -66,7 +66,7 @@ def main(releases, library, made, *compiler):
             release = table.setdefault(".".join(torch.name.split(".")[:2]), {"headers": headers, "digests": {}})
             if release["headers"] != headers:
                 sys.exit(f"{torch.name} reads other headers than an earlier patch release")
-            release["digests"][_digest.of_files(torch / "include", headers)] = name
+            release["digests"][_digest.of_files(torch / "include", headers)] = {"name": name, "bytes": len(extension)}
     (folder / "table.json").write_text(json.dumps(table, indent=1) + "\n")
 
 

@@ -68,7 +68,8 @@ def test_info_says_which_extension_fits_the_installed_pytorch(site, tmp_path):
     (tmp_path / "torch-2.11.0.dist-info/METADATA").write_text("Name: torch\nVersion: 2.11.0+cu130\n")
     compiled = site / "cistern/torch/_compiled"
     compiled.mkdir()
-    digests = {_digest.of_files(tmp_path / "torch/include", ["a.h"]): "for_2.11.so"}
+    digests = {_digest.of_files(tmp_path / "torch/include", ["a.h"]): {"name": "for_2.11.so", "bytes": 3}}
+    (compiled / "for_2.11.so").write_text("ELF")
     (compiled / "table.json").write_text(json.dumps({"2.10": {"headers": [], "digests": {}},
                                                      "2.11": {"headers": ["a.h"], "digests": digests}}))
     alone = {"PYTHONPATH": f"{site}:{tmp_path}", "CISTERN_ROOT": "", "CISTERN_BACKEND": "sim"}
@@ -76,8 +77,20 @@ def test_info_says_which_extension_fits_the_installed_pytorch(site, tmp_path):
     assert found["compiled_ahead"] == ["2.10", "2.11"]
     assert found["extension"] == str(compiled / "for_2.11.so")
     assert "\nPyTorch: extensions compiled ahead: 2.10, 2.11\n" in said("info", **alone).stdout
+    (compiled / "for_2.11.so").write_text("EL")
+    torn = said("info", **alone).stdout
+    assert f"\nPyTorch: {compiled}/for_2.11.so has 2 bytes, and was made with 3; to mend it, " in torn
+    assert "\nPyTorch: its extension: compiled on this machine" in torn
+    (compiled / "for_2.11.so").unlink()
+    missing = json.loads(said("info", "--json", **alone).stdout)["torch"]
+    assert missing["extension"] is None and f"{compiled}/for_2.11.so is missing" in missing["problem"]
     header.write_text("// another")
     assert json.loads(said("info", "--json", **alone).stdout)["torch"]["extension"] is None
+    for text in ("", "[]", '{"2.15": null}', '{"2.11": {"headers": ["a'):
+        (compiled / "table.json").write_text(text)
+        assert f"\nPyTorch: {compiled}/table.json is damaged: " in said("info", **alone).stdout
+    (compiled / "table.json").unlink()
+    assert f"\nPyTorch: {compiled}/table.json: No such file" in said("info", **alone).stdout
 
 
 def test_info_obeys_the_backend_of_the_environment_or_refuses_it(run):

@@ -415,7 +415,8 @@ def ahead(cache, monkeypatch, tmp_path):
     extension = package / "torch/_compiled/cistern_torch-2.13.0.so"
     (tmp_path / "ahead.c").write_text("int compiled_ahead(void) { return 1; }")
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", extension, tmp_path / "ahead.c"], check=True)
-    digests = {_digest.of_files(torch / "include", HEADERS): extension.name, "another": "missing.so"}
+    digests = {_digest.of_files(torch / "include", HEADERS): {"name": extension.name, "bytes": extension.stat().st_size},
+               "another": {"name": "missing.so", "bytes": 1}}
     (extension.parent / "table.json").write_text(json.dumps({"2.13": {"headers": HEADERS, "digests": digests}}))
     monkeypatch.setattr(_compiled, "find", find_compiled)
     monkeypatch.setattr(_places, "_ROOT", None)
@@ -454,8 +455,40 @@ def test_for_another_release_or_abi_the_extension_is_compiled(ahead, tmp_path, n
 
 
 def test_an_extension_that_does_not_load_is_compiled(ahead, tmp_path):
-    ahead.write_text("torn")
+    ahead.write_bytes(b"x" * ahead.stat().st_size)
     assert not is_ahead(_cached.load()) and runs(tmp_path) == 1
+
+
+def damaged(file, tmp_path):
+    """Loads what is compiled here, with one line that names the file."""
+    with pytest.warns(UserWarning) as warned:
+        assert not is_ahead(_cached.load())
+    (warning,) = warned
+    assert str(file) in str(warning.message) and "\n" not in str(warning.message)
+    assert runs(tmp_path) == 1
+
+
+@pytest.mark.parametrize("text", [
+    "", "[]", "{", '{"2.13": null}', '{"2.13": {"headers": ["', '{"2.13": {"headers": null, "digests": {}}}',
+    '{"2.13": {"headers": [1], "digests": {}}}', '{"2.13": {"headers": [], "digests": {"a": "b"}}}', b"\xff\xfe{"])
+def test_with_a_damaged_table_the_extension_is_compiled(ahead, tmp_path, text):
+    table = ahead.with_name("table.json")
+    table.write_bytes(text if isinstance(text, bytes) else text.encode())
+    damaged(table, tmp_path)
+
+
+def test_without_a_table_the_extension_is_compiled(ahead, tmp_path):
+    ahead.with_name("table.json").unlink()
+    damaged(ahead.with_name("table.json"), tmp_path)
+
+
+def test_an_extension_that_is_truncated_or_missing_is_not_loaded(ahead, tmp_path):
+    whole = ahead.read_bytes()
+    ahead.write_bytes(whole[:len(whole) // 2])  # the loader would map it, and die of it
+    damaged(ahead, tmp_path)
+    ahead.unlink()
+    with pytest.raises(_compiled.Damaged, match=f"{ahead.name} is missing"):
+        _compiled.find_for("2.13.1", tmp_path / "torch")
 
 
 def test_a_checkout_that_is_asked_for_comes_before_what_was_compiled_ahead(ahead, monkeypatch, tmp_path):

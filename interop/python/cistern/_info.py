@@ -88,19 +88,27 @@ def _torch() -> Dict[str, Any]:
     """PyTorch is not imported: that takes seconds."""
     version: Optional[str] = None
     extension: Optional[Path] = None
+    releases: List[str] = []
+    problem: Optional[str] = None
     spec = importlib.util.find_spec("torch")
     if spec is not None and spec.origin is not None:
         try:
             version = importlib.metadata.version("torch")
-            extension = _compiled.find_for(version, Path(spec.origin).parent)
         except importlib.metadata.PackageNotFoundError:
             version = "unknown"
+    try:
+        releases = _compiled.releases()
+        if spec is not None and spec.origin is not None and version is not None:
+            extension = _compiled.find_for(version, Path(spec.origin).parent)
+    except _compiled.Damaged as damaged:
+        problem = str(damaged)
     return {
         "version": version,
         "oldest": "{}.{}".format(*_native.OLDEST),
         "newest": "{}.{}".format(*_native.NEWEST),
-        "compiled_ahead": _compiled.releases(),
+        "compiled_ahead": releases,
         "extension": None if extension is None else str(extension),
+        "problem": problem,
     }
 
 
@@ -164,6 +172,8 @@ def _torch_lines(torch: Dict[str, Any]) -> Iterator[str]:
     yield torch["version"] or "not installed for this Python"
     yield f"the native allocator is for {torch['oldest']} to {torch['newest']}"
     yield f"extensions compiled ahead: {', '.join(torch['compiled_ahead']) or 'none'}"
+    if torch["problem"] is not None:
+        yield torch["problem"]
     if torch["version"] is not None:
         yield f"its extension: {torch['extension'] or 'compiled on this machine, at the first use'}"
 
