@@ -398,7 +398,7 @@ def test_a_home_that_sudo_has_kept_is_not_used(monkeypatch, tmp_path):
 # ---- An extension that was compiled ahead: _compiled.py ------------------------------------------------
 
 HEADERS = ["c10/core/Allocator.h", "c10/cuda/CUDACachingAllocator.h"]
-find_compiled = _compiled.find  # the fixture `cache` replaces it
+find_compiled, release_of_pytorch = _compiled.find, _native._release  # the fixture `cache` replaces them
 
 
 @pytest.fixture
@@ -489,6 +489,19 @@ def test_an_extension_that_is_truncated_or_missing_is_not_loaded(ahead, tmp_path
     ahead.unlink()
     with pytest.raises(_compiled.Damaged, match=f"{ahead.name} is missing"):
         _compiled.find_for("2.13.1", tmp_path / "torch")
+
+
+@pytest.mark.parametrize("version", ["3", "weird", "", "2.x"])
+def test_a_version_that_names_no_release_is_no_native_allocator(cache, monkeypatch, version):
+    monkeypatch.setattr(_native, "_release", release_of_pytorch)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(__version__=version))
+    refused(f"cannot tell the release of PyTorch from its version {version!r}")
+
+
+@pytest.mark.parametrize("version, release", [("2.13.1+cu130", (2, 13)), ("2.9.0a0+git1", (2, 9)), ("3.0", (3, 0))])
+def test_the_release_of_pytorch_is_told_by_its_version(monkeypatch, version, release):
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(__version__=version))
+    assert release_of_pytorch() == release
 
 
 def test_a_checkout_that_is_asked_for_comes_before_what_was_compiled_ahead(ahead, monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from pathlib import Path
 from typing import Optional
 
@@ -20,10 +21,13 @@ class Unavailable(Exception):
 
 
 def _release() -> tuple[int, int]:
+    """Unavailable if the version does not begin with two numbers, as some builds of one's own."""
     import torch
 
-    major, minor = torch.__version__.split(".")[:2]
-    return int(major), int(minor)
+    numbers = re.match(r"([0-9]{1,9})\.([0-9]{1,9})", str(torch.__version__))
+    if numbers is None:
+        raise Unavailable(f"cannot tell the release of PyTorch from its version {str(torch.__version__)!r}")
+    return int(numbers[1]), int(numbers[2])
 
 
 def _check_newer(extension: Path) -> None:
