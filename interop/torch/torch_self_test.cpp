@@ -197,7 +197,8 @@ void testPinned(at::HostAllocator& host) {
   expect(host.get_stats().allocated_bytes.current == 0, "empty_cache()");
 }
 
-std::string testAll() {
+/// Empty, or what is wrong. `differs`: an answer was wrong, and no call failed.
+std::string testAll(bool& differs) {
   try {
     useDevice();
     theirs::CUDAAllocator& cuda = *theirs::get();
@@ -210,6 +211,7 @@ std::string testAll() {
     testPinned(*at::getHostAllocator(at::kCUDA));
     return "";
   } catch (const Failed& failed) {
+    differs = true;
     return failed.text + " is not as it should be";
   } catch (const std::exception& error) {
     return error.what();
@@ -219,8 +221,10 @@ std::string testAll() {
 }  // namespace
 }  // namespace cistern_torch
 
-/// Null, or what is wrong. Once a process, after cistern_torch_install.
-extern "C" __attribute__((visibility("default"))) const char* cistern_torch_self_test() {
-  static const std::string& wrong = *new std::string(cistern_torch::testAll());
+/// Null, or what is wrong. `differs` is then whether an answer was wrong. If not, a call failed, as
+/// on a machine without a driver. Once a process, after cistern_torch_install.
+extern "C" __attribute__((visibility("default"))) const char* cistern_torch_self_test(
+    bool* differs) {
+  static const std::string& wrong = *new std::string(cistern_torch::testAll(*differs));
   return wrong.empty() ? nullptr : wrong.c_str();
 }

@@ -195,21 +195,44 @@ def test_a_newer_pytorch_is_used_if_the_extension_passes_its_test(newer, cache, 
     assert self_tests(tmp_path) == 1
 
 
-@pytest.mark.parametrize("script, said", [
-    ("print('raw_alloc() is not as it should be'); sys.exit(1)", "raw_alloc() is not as it should be"),
-    ("sys.exit(3)", "it ended with 3"),
-    ("os.kill(os.getpid(), 11)", "it was ended by SIGSEGV"),
-    ("import time; time.sleep(60)", "it has not ended after 1 seconds"),
-])
-def test_a_newer_pytorch_is_not_used_if_the_extension_fails_its_test(newer, monkeypatch, tmp_path, script, said):
-    monkeypatch.setattr(_newer, "_PATIENCE", 1.0)
-    newer(script)
-    refused(said, "a later release than any", "fails its own test", "cistern_torch-made.tested")
+def test_a_newer_pytorch_is_not_used_if_the_extension_fails_its_test(newer, tmp_path):
+    newer("print('raw_alloc() is not as it should be'); print('a warning', file=sys.stderr); sys.exit(10)")
+    refused("fails its own test: raw_alloc() is not as it should be\n", "a later release than any",
+            "cistern_torch-made.tested")
     assert self_tests(tmp_path) == 1  # the second time the result is known
 
 
+@pytest.mark.parametrize("script, said", [
+    ("print('RuntimeError: there is no driver'); sys.exit(1)", "here: RuntimeError: there is no driver; the next"),
+    ("import no_such_module", "here: ModuleNotFoundError: No module named 'no_such_module'; the next"),
+    ("sys.exit(3)", "the test ended with 3"),
+    ("os.kill(os.getpid(), 11)", "the test was ended by SIGSEGV"),
+    ("os.kill(os.getpid(), 40)", "the test was ended by signal 40"),
+    ("import time; time.sleep(60)", "the test has not ended after 1 seconds"),
+])
+def test_an_end_that_may_be_the_machines_fault_is_not_kept(newer, cache, monkeypatch, tmp_path, script, said):
+    monkeypatch.setattr(_newer, "_PATIENCE", 1.0)
+    newer(script)
+    refused(said, "a later release than any", "cannot be tested here: ")
+    assert self_tests(tmp_path) == 2 and not (cache / "cistern_torch-made.tested").exists()
+    newer("")
+    with pytest.warns(UserWarning, match="passes its own test"):
+        _cached.load(_native._check_newer)
+
+
+@pytest.mark.parametrize("kept, tests", [(b"passed\n", 0), (b"\xff\xfe", 1), (b" \n", 1)])
+def test_a_kept_result_is_read_with_care(newer, cache, tmp_path, kept, tests):
+    newer("")
+    cache.mkdir(mode=0o700)
+    (cache / "cistern_torch-made.tested").write_bytes(kept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _cached.load(_native._check_newer)
+    assert (self_tests(tmp_path) if tests else (tmp_path / "tests").exists()) == tests
+
+
 def test_a_result_that_others_may_write_is_not_believed(newer, cache, tmp_path):
-    newer("print('wrong'); sys.exit(1)")
+    newer("print('wrong'); sys.exit(10)")
     cache.mkdir(mode=0o700)
     (cache / "cistern_torch-made.tested").write_text("passed")
     (cache / "cistern_torch-made.tested").chmod(0o666)
@@ -236,16 +259,18 @@ def test_what_a_newer_interface_has_that_is_missing_here_is_named(newer, monkeyp
 # ---- The self-test: _self_test.py ----------------------------------------------------------------------
 
 
-def test_the_self_test_says_what_an_extension_refuses(monkeypatch, tmp_path):
+@pytest.mark.parametrize("differs, status, said", [(1, 10, "no\n"), (0, 1, "RuntimeError: no\n")])
+def test_the_self_test_says_what_an_extension_refuses(tmp_path, differs, status, said):
     source = tmp_path / "wrong.c"
     source.write_text('const char* cistern_torch_install(void) { return 0; }\n'
-                      'const char* cistern_torch_self_test(void) { return "no"; }\n')
+                      f'const char* cistern_torch_self_test(_Bool* differs) {{ *differs = {differs}; '
+                      'return "no\\nframe #0: c10::Error"; }\n')
     library = tmp_path / "wrong.so"
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
     (tmp_path / "torch.py").write_text("")
     ran = subprocess.run([sys.executable, _newer._SCRIPT, library], capture_output=True, text=True, check=False,
                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
-    assert (ran.returncode, ran.stdout) == (1, "no\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (status, said), ran.stderr
 
 
 # ---- Nobody else may write what is run: _private.py ----------------------------------------------------

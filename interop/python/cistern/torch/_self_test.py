@@ -2,7 +2,8 @@
 extension under PyTorch, on the simulated device, and calls the verbs of the allocator: as the
 extension was compiled to (torch_self_test.cpp), and as PyTorch's own libraries were.
 
-The end: exit status 0; or 1, and the standard output says what is wrong.
+The exit status is 0 if all answers are right, 10 if one differs, and 1 if the test could not go on. The
+last line of the standard output says what is wrong.
 """
 
 from __future__ import annotations
@@ -15,15 +16,25 @@ if __name__ == "__main__":
 import ctypes
 from typing import Optional
 
+_DIFFERS = 10
+
+
+def _text(said: bytes) -> str:
+    return said.decode(errors="replace")
+
 
 def _of_extension(path: str) -> Optional[str]:
     library = ctypes.CDLL(path)
-    for verb in (library.cistern_torch_install, library.cistern_torch_self_test):
-        verb.restype = ctypes.c_char_p
-        wrong = verb()
-        if wrong is not None:
-            return str(wrong.decode(errors="replace"))
-    return None
+    install, test = library.cistern_torch_install, library.cistern_torch_self_test
+    install.restype = test.restype = ctypes.c_char_p
+    refused = install()
+    if refused is not None:
+        raise RuntimeError(_text(refused))
+    differs = ctypes.c_bool()
+    wrong = test(ctypes.byref(differs))
+    if wrong is not None and not differs:
+        raise RuntimeError(_text(wrong))
+    return None if wrong is None else _text(wrong)
 
 
 def _of_pytorch() -> Optional[str]:
@@ -45,12 +56,16 @@ def _of_pytorch() -> Optional[str]:
 
 
 def main(path: str) -> int:
-    import torch  # noqa: F401  # its libraries, which the extension needs
+    try:
+        import torch  # noqa: F401  # its libraries, which the extension needs
 
-    wrong = _of_extension(path) or _of_pytorch()
+        wrong = _of_extension(path) or _of_pytorch()
+    except Exception as error:  # the first line: PyTorch puts frames of C++ below it
+        print(f"{type(error).__name__}: {error}".partition("\n")[0])
+        return 1
     if wrong is not None:
-        print(wrong)
-    return 0 if wrong is None else 1
+        print(wrong.partition("\n")[0])
+    return 0 if wrong is None else _DIFFERS
 
 
 if __name__ == "__main__":
