@@ -138,6 +138,7 @@ endfunction()
 # its own, ${target}_cuda or ${target}_hip.
 function(cistern_add_vendor_backends target)
   target_sources(${target} PRIVATE ${cistern_vendor_folder}/error_kind.cpp
+                                   ${cistern_vendor_folder}/library_file.cpp
                                    ${cistern_vendor_folder}/loaded_library.cpp)
   target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
   foreach(vendor CUDA HIP)

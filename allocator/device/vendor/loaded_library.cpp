@@ -12,6 +12,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "allocator/device/vendor/library_file.hpp"
+
 namespace cistern {
 namespace {
 
@@ -36,21 +38,27 @@ std::string loadersMessage(const std::string& file) {
   return said != nullptr && said != absent ? said : "";
 }
 
+/// Sets the handle, or returns why the file cannot serve: empty if there is no such file.
+std::string openFile(LoadedLibrary& library, const LibrarySearch& search, const std::string& file,
+                     int mode) {
+  if (mode != RTLD_NOLOAD) {
+    if (std::string why = fileRefusal(file); !why.empty()) return why;
+  }
+  library.handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | mode);
+  if (library.handle == nullptr) return loadersMessage(file);
+  library.file = fileOf(library.handle, file);
+  const std::string why = search.refusal(library.handle);
+  if (why.empty()) return {};
+  dlclose(library.handle);
+  library.handle = nullptr;
+  return library.file + " " + why;
+}
+
 /// Post: without a handle, `trouble` is about the first existing file.
 bool open(LoadedLibrary& library, const LibrarySearch& search, const std::string& file,
           int mode = 0) {
-  library.handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | mode);
-  std::string why;
-  if (library.handle == nullptr) {
-    why = loadersMessage(file);
-  } else {
-    library.file = fileOf(library.handle, file);
-    why = search.refusal(library.handle);
-    if (why.empty()) return true;
-    why = library.file + " " + why;
-    dlclose(library.handle);
-    library.handle = nullptr;
-  }
+  const std::string why = openFile(library, search, file, mode);
+  if (library.handle != nullptr) return true;
   if (library.trouble.empty()) library.trouble = why;
   return false;
 }
@@ -58,7 +66,12 @@ bool open(LoadedLibrary& library, const LibrarySearch& search, const std::string
 LoadedLibrary loadNamed(const LibrarySearch& search, const char* file) {
   LoadedLibrary library;
   if (open(library, search, file)) return library;
-  const std::string why = library.trouble.empty() ? "there is no such file" : library.trouble;
+  const bool is_path = std::string_view(file).find('/') != std::string_view::npos;
+  const char* const none =
+      is_path ? "there is no such file"
+              : "there is no such file where the loader looks, which is where a name without a "
+                "slash is looked for; one of this folder needs ./ before it";
+  const std::string why = library.trouble.empty() ? none : library.trouble;
   library.trouble = fmt::format("{} is {}, which cannot be loaded: {}", search.variable, file, why);
   return library;
 }

@@ -2,8 +2,10 @@
 // lacks functions. A process looks for it once, so the build runs this program once for each tag,
 // with the environment that the cases of the tag are about.
 #include <cstdlib>
+#include <filesystem>
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 #include "allocator/device/vendor/vendor.hpp"
 #include "cistern/device.hpp"
@@ -71,6 +73,13 @@ TEST_CASE("without a library a handle's creation says what opening a device does
 TEST_CASE("what is no library is not loaded, and the loader's reason is told", "[broken]") {
   CHECK_THAT(refusal(), ContainsSubstring("cannot be loaded"));
   CHECK_THAT(refusal(), !ContainsSubstring("no such file"));
+}
+
+TEST_CASE("what is no regular file is named, and not opened", "[pipe]") {
+  const std::string path = std::getenv("CISTERN_HIP_LIBRARY");
+  std::filesystem::remove(path);
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);  // the loader would wait for its writer
+  CHECK_THAT(refusal(), ContainsSubstring(path + " is a named pipe: must be a regular file"));
 }
 
 // ---- A library

@@ -2,8 +2,10 @@
 // version. A process looks for it once, so the build runs this program once for each tag, with the
 // environment that the cases of the tag are about.
 #include <cstdlib>
+#include <filesystem>
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 #include "allocator/device/vendor/vendor.hpp"
 #include "cistern/device.hpp"
@@ -29,6 +31,12 @@ std::unique_ptr<Device> fakeDevice() {
   std::unique_ptr<Device> device = openDevice("cuda", 1);
   REQUIRE(device->name() == "fake");
   return device;
+}
+
+/// The loader would wait for its writer, until the test's time is over.
+void makePipe(const std::string& path) {
+  std::filesystem::remove(path);
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
 }
 
 std::string named() { return std::getenv("CISTERN_CUDA_LIBRARY"); }
@@ -70,6 +78,31 @@ TEST_CASE("CUDA: without a library there is no device, and the text says what wa
 TEST_CASE("CUDA: what is no library is not loaded, and the loader's reason is told", "[broken]") {
   CHECK_THAT(refusal(), ContainsSubstring("cannot be loaded"));
   CHECK_THAT(refusal(), !ContainsSubstring("no such file"));
+}
+
+TEST_CASE("CUDA: what is no regular file is named, and not opened", "[pipe]") {
+  makePipe(named());
+  CHECK_THAT(refusal(), ContainsSubstring(named() + " is a named pipe: must be a regular file"));
+}
+
+TEST_CASE("CUDA: a folder that is named is told of as one", "[folder]") {
+  CHECK_THAT(refusal(), ContainsSubstring(named() + " is a folder: must be a regular file"));
+}
+
+TEST_CASE("CUDA: a library that is shorter than its segments is not mapped", "[truncated]") {
+  namespace fs = std::filesystem;
+  fs::copy_file(CISTERN_FAKE_OLD, named(), fs::copy_options::overwrite_existing);
+  fs::resize_file(named(), 5000);
+  CHECK_THAT(refusal(), ContainsSubstring(named() + " is truncated: it has 5000 bytes"));
+}
+
+TEST_CASE("CUDA: a name without a slash is told where it was looked for", "[no slash]") {
+  CHECK_THAT(refusal(), ContainsSubstring("there is no such file where the loader looks"));
+}
+
+TEST_CASE("CUDA: a pipe where the loader looks is passed over", "[pipe 12]") {
+  makePipe(CISTERN_PIPES "/libcudart.so.13");
+  requireVersion(12, "12.8");
 }
 
 TEST_CASE("CUDA: a runtime before 12.5 is refused by name and version", "[old]") {

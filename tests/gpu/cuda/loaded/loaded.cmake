@@ -26,7 +26,9 @@ add_executable(test_cuda_runtime ${here}/find_runtime_test.cpp $<TARGET_OBJECTS:
 target_link_libraries(test_cuda_runtime PRIVATE cistern_handles cistern_test_main)
 target_compile_definitions(
   test_cuda_runtime PRIVATE CISTERN_FAKE_RENAMED="${folder}/renamed/libcudart-d0da41ae.so.12"
-                            CISTERN_FAKE_OLD="${folder}/old/libcudart.so.12")
+                            CISTERN_FAKE_OLD="${folder}/old/libcudart.so.12"
+                            CISTERN_PIPES="${folder}/pipes")
+file(MAKE_DIRECTORY ${folder}/pipes)
 target_precompile_headers(test_cuda_runtime REUSE_FROM cistern_test_headers)
 
 set(pip13 pip13/site-packages)
@@ -53,6 +55,14 @@ set(unnamed CISTERN_CUDA_LIBRARY=)
 cistern_cuda_runtime_test(none "[none]" test_cuda_runtime
                           CISTERN_CUDA_LIBRARY=${folder}/none/libcudart.so.13)
 cistern_cuda_runtime_test(broken "[broken]" test_cuda_runtime CISTERN_CUDA_LIBRARY=${here}/loaded.cmake)
+cistern_cuda_runtime_test(pipe "[pipe]" test_cuda_runtime
+                          CISTERN_CUDA_LIBRARY=${folder}/pipes/named.so)
+cistern_cuda_runtime_test(folder "[folder]" test_cuda_runtime CISTERN_CUDA_LIBRARY=${folder}/pipes)
+cistern_cuda_runtime_test(truncated "[truncated]" test_cuda_runtime
+                          CISTERN_CUDA_LIBRARY=${folder}/pipes/truncated.so)
+cistern_cuda_runtime_test(no_slash "[no slash]" test_cuda_runtime CISTERN_CUDA_LIBRARY=build.ninja)
+cistern_cuda_runtime_test(loader_pipe "[pipe 12]" test_cuda_runtime ${unnamed}
+                          LD_LIBRARY_PATH=${folder}/pipes:${folder}/both)
 cistern_cuda_runtime_test(old "[old]" test_cuda_runtime
                           CISTERN_CUDA_LIBRARY=${folder}/old/libcudart.so.12)
 cistern_cuda_runtime_test(old_driver "[driver]" test_cuda_runtime FAKE_DRIVER_VERSION=12040
