@@ -104,6 +104,44 @@ def test_info_obeys_the_backend_of_the_environment_or_refuses_it(run):
                                                            CISTERN_BACKEND="SIM")
 
 
+def test_without_the_library_info_says_why_and_what_else_it_knows(tmp_path):
+    wrong = {"CISTERN_ROOT": tmp_path / "none"}
+    for arguments in ((), ("info",)):
+        said_ = said(*arguments, expect=1, **wrong)
+        assert said_.stderr == ""
+        assert said_.stdout.startswith(f"cistern: CISTERN_ROOT is '{tmp_path}/none', and libcistern.so.0 is not there; ")
+        assert "\nlibrary: none\n" in said_.stdout and "\nPyTorch: " in said_.stdout
+    info = json.loads(said("info", "--json", expect=1, **wrong).stdout)
+    assert info["version"] is None and info["backends"] == [] and "CISTERN_ROOT" in info["problem"]
+    assert info["files"]["package"] == str(PACKAGE / "cistern")
+
+
+def test_without_the_library_every_program_says_why_without_a_traceback(tmp_path):
+    script = tmp_path / "cistern"
+    script.write_text("import sys\nfrom cistern.__main__ import main\nsys.exit(main())\n")
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "CISTERN_ROOT": str(tmp_path)}
+    for program in (["-m", "cistern", "--version"], ["-mcistern", "run", "true"], [script, "version"],
+                    ["-m", "cistern.torch", "job.py"]):
+        ran = subprocess.run([sys.executable, "-B", *program], capture_output=True, text=True, env=environment)
+        assert ran.returncode == 1 and ran.stdout == "", ran
+        assert ran.stderr.startswith(f"cistern: CISTERN_ROOT is '{tmp_path}', and libcistern.so.0 is not there; ")
+    for program in (["-c", "import cistern", "info"], ["-m", "timeit", "-n1", "-r1", "import cistern"]):
+        ran = subprocess.run([sys.executable, "-B", *program], capture_output=True, text=True, env=environment)
+        assert ran.returncode == 1 and "Traceback" in ran.stderr and "ImportError: cistern: CISTERN_ROOT" in ran.stderr
+
+
+def test_info_names_files_in_any_encoding(tmp_path):
+    printed = said("info", PYTHONIOENCODING="ascii", CISTERN_BACKEND="sim", CISTERN_CACHE=tmp_path / "é").stdout
+    assert f"\ncache: {tmp_path}/\\xe9 (0 files" in printed
+
+
+@pytest.mark.parametrize("shell, why", [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")])
+def test_an_output_that_cannot_be_written_is_an_error_of_info(shell, why):
+    ran = subprocess.run(["bash", "-c", f'"{sys.executable}" -B -m cistern info {shell}'], capture_output=True, text=True,
+                         env={**os.environ, "PYTHONPATH": str(PACKAGE), "CISTERN_BACKEND": "sim"})
+    assert (ran.returncode, ran.stderr) == (1, f"cistern: the output cannot be written: {why}\n")
+
+
 def test_info_refuses_what_it_does_not_know():
     assert "unrecognized arguments: --jsn" in said("info", "--jsn", expect=2).stderr
 

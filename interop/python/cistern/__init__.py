@@ -33,7 +33,14 @@ what is installed. docs/python.md of the repository has more.
 
 from ._arguments import Conf, StreamLike
 from ._distributions import warn_of_others as _warn_of_others  # first: check() looks for it
-from ._native import lib as _lib, text_of as _text_of
+
+try:
+    from ._native import lib as _lib, text_of as _text_of
+except ImportError as _why:
+    from . import _unusable
+
+    _unusable.end_program(_why)
+    raise
 from ._observed import MemoryInfo
 from .allocator import Allocator, default
 from .buffer import Buffer

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -16,23 +15,9 @@ try:
 except ImportError as _not_ours:
     sys.exit(str(_not_ours))
 
-from . import InvalidArgumentError, _places  # noqa: E402
+from . import _places  # noqa: E402
 
 _INFO = "info  Say what of the Python package is installed, and where (--json: as JSON)"
-
-
-def _print_info(arguments: List[str]) -> None:
-    from . import _info  # costs more than the other commands should
-
-    parser = argparse.ArgumentParser(prog="cistern info", description="Says what of Cistern is installed, where it "
-                                     "is, and what it finds on this machine.", allow_abbrev=False)
-    parser.add_argument("--json", action="store_true", help="the same as one JSON object (docs/python.md)")
-    wanted = parser.parse_args(arguments)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads may stop
-    try:
-        print(_info.as_json() if wanted.json else _info.as_text())
-    except InvalidArgumentError as wrong:
-        parser.exit(2, f"cistern: {wrong}\n")
 
 
 def _become_program(arguments: List[str]) -> NoReturn:
@@ -55,7 +40,9 @@ def main() -> None:
     """The script `cistern`."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["info"]:
-        _print_info(arguments[1:])
+        from . import _info  # costs more than the other commands should
+
+        sys.exit(_info.main(arguments[1:]))
     else:
         _become_program(arguments)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
+import errno
 import importlib.metadata
 import importlib.util
 import json
 import os
 import platform
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from . import Allocator, CisternError, InvalidArgumentError, NotSupportedError, __version__, _distributions, _places
+from . import _distributions, _places
+from .errors import CisternError, InvalidArgumentError, NotSupportedError
 from .torch import _build, _cached, _compiled, _native
 
 #: The kernel's module and the libraries of each vendor. The process has loaded those that it uses.
@@ -20,23 +24,59 @@ _VENDORS = {"cuda": ("nvidia", r"libcudart[\w.-]*\.so|libcuda\.so"),
             "hip": ("amdgpu", r"libamdhip64\.so|libhsa-runtime64\.so")}
 
 
-def gather() -> Dict[str, Any]:
+def main(arguments: List[str], problem: Optional[str] = None) -> int:
+    """The command `info`. `problem` is why the library cannot be loaded; the status is then 1."""
+    parser = argparse.ArgumentParser(prog="cistern info", description="Says what of Cistern is installed, where it "
+                                     "is, and what it finds on this machine.", allow_abbrev=False)
+    parser.add_argument("--json", action="store_true", help="the same as one JSON object (docs/python.md)")
+    wanted = parser.parse_args(arguments)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads may stop
+    try:
+        all_ = gather(problem)
+    except InvalidArgumentError as wrong:
+        parser.exit(2, f"cistern: {wrong}\n")
+    try:
+        _write((json.dumps(all_, indent=2) if wanted.json else as_text(all_)) + "\n")
+    except OSError as failure:
+        parser.exit(1, f"cistern: the output cannot be written: {failure.strerror}\n")
+    return 0 if problem is None else 1
+
+
+def _write(text: str) -> None:
+    """To the standard output at once: Python would report a failed flush at its end. OSError."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    rest = text.encode(sys.stdout.encoding, "backslashreplace")
+    while rest:
+        rest = rest[os.write(1, rest):]
+
+
+def gather(problem: Optional[str] = None) -> Dict[str, Any]:
     """All of it, as --json prints it. docs/python.md lists the keys. InvalidArgumentError if
-    $CISTERN_BACKEND names no backend."""
+    $CISTERN_BACKEND names no backend. With a problem nothing calls the library."""
     return {
-        "version": __version__,
+        "version": _version() if problem is None else None,
+        "problem": problem,
         "distribution": next(iter(_distributions.installed(_distributions.NAME)), None),
         "conflicts": _distributions.installed("cistern"),
         "python": {"version": platform.python_version(), "program": sys.executable},
-        "backends": [_backend(name) for name in _backend_names()],
+        "backends": [_backend(name) for name in _backend_names()] if problem is None else [],
         "torch": _torch(),
         "files": _files(),
         "cache": _cache(),
     }
 
 
+def _version() -> str:
+    from . import __version__
+
+    return __version__
+
+
 def _backend_names() -> Sequence[str]:
     """What $CISTERN_BACKEND names, else each vendor's."""
+    from . import Allocator
+
     named = os.environ.get("CISTERN_BACKEND") or "auto"
     if named == "auto":
         return tuple(_VENDORS)
@@ -50,6 +90,8 @@ def _backend_names() -> Sequence[str]:
 
 
 def _backend(name: str) -> Dict[str, Any]:
+    from . import Allocator
+
     devices: List[Dict[str, int]] = []
     problem: Optional[CisternError] = None
     while problem is None:
@@ -138,12 +180,7 @@ def _cache() -> Dict[str, Any]:
 # ---- As text ---------------------------------------------------------------------------------------
 
 
-def as_json() -> str:
-    return json.dumps(gather(), indent=2)
-
-
-def as_text() -> str:
-    all_ = gather()
+def as_text(all_: Dict[str, Any]) -> str:
     rows = [("Python", f"{all_['python']['version']} ({all_['python']['program']})"),
             ("installed as", all_["distribution"] or "no distribution: a checkout, or a folder of PYTHONPATH")]
     rows += [("conflict", f"{name} has written into the same folder") for name in all_["conflicts"]]
@@ -152,7 +189,8 @@ def as_text() -> str:
     rows += [("PyTorch", line) for line in _torch_lines(all_["torch"])]
     rows += [(name, path or "none") for name, path in all_["files"].items()]
     rows.append(("cache", _cache_line(all_["cache"])))
-    return "\n".join([f"Cistern {all_['version']}", *(f"{name}: {text}" for name, text in rows)])
+    head = f"Cistern {all_['version']}" if all_["problem"] is None else all_["problem"]
+    return "\n".join([head, *(f"{name}: {text}" for name, text in rows)])
 
 
 def _backend_rows(backend: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
