@@ -165,6 +165,7 @@ def test_the_help_is_the_programs_and_names_info():
     for way in ("--help", "-h", "help"):
         here = said(way).stdout
         assert here.endswith(there) and "\n  info  " in here
+    assert said("help", "info").stdout == said("info", "--help").stdout
 
 
 def test_the_standard_streams_are_the_programs(trace):

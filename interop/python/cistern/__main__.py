@@ -39,6 +39,8 @@ def _become_program(arguments: List[str]) -> NoReturn:
 def main() -> None:
     """The script `cistern`."""
     arguments = sys.argv[1:]
+    if arguments == ["help", "info"]:  # the program does not know it
+        arguments = ["info", "--help"]
     if arguments[:1] == ["info"]:
         from . import _info  # costs more than the other commands should
 
