@@ -120,6 +120,26 @@ def test_sources_that_are_missing(cache, monkeypatch):
     refused("the folder of sources for PyTorch is not found")
 
 
+@pytest.mark.parametrize("version, package", [("13.0", "cu13"), ("12.8", "cuda_runtime")])
+def test_the_headers_that_come_with_pytorch_are_before_those_of_a_toolkit(monkeypatch, tmp_path, version, package):
+    def having(folder):
+        (folder / "include").mkdir(parents=True)
+        (folder / "include/cuda_runtime_api.h").touch()
+        return folder / "include"
+
+    packages, toolkit = tmp_path / "site/nvidia", having(tmp_path / "toolkit")
+    monkeypatch.setattr(_build.importlib.util, "find_spec",
+                        lambda name: types.SimpleNamespace(submodule_search_locations=[str(packages)]))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "toolkit"))
+    other = having(packages / ("cu13" if package == "cuda_runtime" else "cuda_runtime"))
+    assert _build._cuda_headers(version) == toolkit
+    own = having(packages / package)
+    assert _build._cuda_headers(version) == own
+    shutil.rmtree(toolkit)
+    shutil.rmtree(own)
+    assert _build._cuda_headers(version) == other
+
+
 def test_what_is_cached_and_does_not_load_is_made_anew_once(cache, monkeypatch, tmp_path):
     compiles_by(monkeypatch, tmp_path, "echo no library >$out")
     cache.mkdir()

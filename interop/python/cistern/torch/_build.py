@@ -63,7 +63,7 @@ def command_line() -> List[str]:
     folders = [
         root / "include",
         root / "include/torch/csrc/api/include",
-        _cuda_headers(),
+        _cuda_headers(torch.version.cuda),
         _places.include(),
         _places.torch_sources().parents[1],  # "interop/sharing/…"
     ]
@@ -104,9 +104,9 @@ def _compiler() -> List[str]:
     raise BuildError("no C++ compiler is found (c++, g++ or clang++ on PATH, or $CXX)")
 
 
-def _cuda_headers() -> Path:
-    """The folder of cuda_runtime_api.h."""
-    folders = list(_cuda_folders())
+def _cuda_headers(version: Optional[str] = None) -> Path:
+    """The folder of cuda_runtime_api.h. `version` is that of PyTorch's CUDA, as "13.0"."""
+    folders = list(_cuda_folders(version))
     for folder in folders:
         if (folder / "cuda_runtime_api.h").is_file():
             return folder
@@ -114,14 +114,18 @@ def _cuda_headers() -> Path:
     raise BuildError(f"cuda_runtime_api.h is not found; looked in {looked}; set CUDA_HOME")
 
 
-def _cuda_folders() -> Iterable[Path]:
+def _cuda_folders(version: Optional[str]) -> Iterable[Path]:
+    """First those that come with PyTorch: a toolkit may be of another CUDA."""
+    spec = importlib.util.find_spec("nvidia")
+    packages = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
+    if version is not None:
+        major = int(version.partition(".")[0])
+        yield from (folder / (f"cu{major}" if major >= 13 else "cuda_runtime") / "include" for folder in packages)
     home = os.environ.get("CUDA_HOME")
     if home:
         yield Path(home) / "include"
-    spec = importlib.util.find_spec("nvidia")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        yield from sorted(Path(folder).glob("cu*/include"))
-        yield Path(folder) / "cuda_runtime/include"
+    for folder in packages:
+        yield from sorted(folder.glob("cu*/include"))
     nvcc: Optional[str] = shutil.which("nvcc")
     if nvcc:
         yield Path(nvcc).resolve().parents[1] / "include"
