@@ -23,7 +23,7 @@ const char* kindOf(mode_t mode) {
 
 template <class T>
 bool readAt(int file, std::uint64_t offset, T& into) {
-  return pread(file, &into, sizeof(T), off_t(offset)) == ssize_t(sizeof(T));
+  return ::pread(file, &into, sizeof(T), off_t(offset)) == ssize_t(sizeof(T));
 }
 
 /// The bytes that the segments take of the file; 0 if the file is no library of this kind of
@@ -47,10 +47,10 @@ std::string refusalOf(const std::string& path, const struct stat& found) {
   if (!S_ISREG(found.st_mode)) {
     return fmt::format("{} is {}: must be a regular file", path, kindOf(found.st_mode));
   }
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
   const std::uint64_t needed = bytesOfSegments(file);
-  close(file);
+  ::close(file);
   if (needed <= std::uint64_t(found.st_size)) return {};
   return fmt::format("{} is truncated: it has {} bytes, and its head tells of {}", path,
                      found.st_size, needed);
@@ -61,7 +61,7 @@ std::string refusalOf(const std::string& path, const struct stat& found) {
 std::string fileRefusal(const std::string& name) {
   struct stat found {};
   if (name.find('/') != std::string::npos) {
-    return stat(name.c_str(), &found) == 0 ? refusalOf(name, found) : "";
+    return ::stat(name.c_str(), &found) == 0 ? refusalOf(name, found) : "";
   }
   const char* const listed = secure_getenv("LD_LIBRARY_PATH");
   if (listed == nullptr) return {};
@@ -71,7 +71,7 @@ std::string fileRefusal(const std::string& name) {
     std::string folder(rest.substr(0, end));
     if (folder.empty()) folder = ".";  // as the loader takes it
     const std::string path = folder + "/" + name;
-    if (stat(path.c_str(), &found) == 0) return refusalOf(path, found);
+    if (::stat(path.c_str(), &found) == 0) return refusalOf(path, found);
     if (end == std::string_view::npos) return {};
     rest.remove_prefix(end + 1);
   }
