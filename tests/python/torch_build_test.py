@@ -166,6 +166,20 @@ def test_a_cached_library_loads_after_it_was_made_anew(cache, monkeypatch, tmp_p
     assert runs(tmp_path) == 1
 
 
+def test_a_cached_library_that_is_truncated_is_made_anew(cache, monkeypatch, tmp_path):
+    make_library(monkeypatch, tmp_path)
+    _cached.load()
+    kept = cache / "cistern_torch-made.so"
+    whole = kept.read_bytes()
+    assert not _cached._is_torn(kept)
+    kept.unlink()  # this process has the other one loaded
+    kept.write_bytes(whole[:len(whole) // 2])
+    kept.chmod(0o755)
+    assert _cached._is_torn(kept)
+    _cached.load()
+    assert runs(tmp_path) == 2 and len(kept.read_bytes()) == len(whole)
+
+
 def test_a_folder_from_which_nothing_may_be_run_is_named(cache, monkeypatch, tmp_path):
     cache.mkdir()
     (cache / "cistern_torch-made.so").write_text("torn")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import struct
 from pathlib import Path
 from typing import Callable, Tuple
 
@@ -53,7 +54,7 @@ def _extension(anew: bool = False) -> Tuple[Path, bool]:
         with _build.said_if_long("loading PyTorch, and looking for its headers; it takes some seconds"):
             command = _build.command_line()
             path = _private.make_folder(kept_in) / f"cistern_torch-{_build.digest(command)}.so"
-        make = anew or not _private.is_kept(path)
+        make = anew or not _private.is_kept(path) or _is_torn(path)
         if make:
             _build.compile_to(command, path)
         return path, make
@@ -61,6 +62,18 @@ def _extension(anew: bool = False) -> Tuple[Path, bool]:
         raise _build.BuildError(str(missing)) from None
     except (OSError, _private.NotPrivate) as failure:
         raise _build.BuildError(f"{failure}\n{_elsewhere(kept_in)}") from None
+
+
+# The loader maps a file by what its head says. A process that touches a page beyond the end is killed.
+def _is_torn(path: Path) -> bool:
+    """Whether it is an ELF file that ends before its section headers, which a linker writes last."""
+    with path.open("rb") as library:
+        head = library.read(64)
+        size = os.fstat(library.fileno()).st_size
+    if len(head) < 64 or head[:5] != b"\x7fELF\2":  # of 64 bits
+        return False
+    (begin,), (each, count) = struct.unpack_from("=Q", head, 40), struct.unpack_from("=HH", head, 58)
+    return bool(begin + each * count > size)
 
 
 def _not_loaded(path: Path, failure: OSError) -> _build.BuildError:
