@@ -24,7 +24,10 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_inst
   if (installed() != nullptr) return nullptr;
   if (theirs::get() != nullptr && theirs::get()->initialized())
     return "CUDA is initialised already: tensors of PyTorch's own allocator may be there";
-  auto* const made = new TorchAllocator;
+  const std::string chosen = theirs::get() != nullptr ? theirs::get()->name() : "native";
+  if (chosen != "native")
+    TORCH_WARN("cistern: the setting backend:", chosen, " has no effect: Cistern is in use");
+  auto* const made = new TorchAllocator(chosen);
   setInstalled(made);
   theirs::allocator.store(made);
   c10::SetAllocator(c10::kCUDA, made, kHighest);

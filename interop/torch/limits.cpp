@@ -2,12 +2,30 @@
 #include <algorithm>
 
 #include <c10/cuda/CUDAGuard.h>
+#include <dlfcn.h>
 
 #include "errors.hpp"
 #include "torch_allocator.hpp"
 #include "torch_pinned.hpp"
 
 namespace cistern_torch {
+namespace {
+
+/// Whether the code lies in the library that has PyTorch's settings.
+bool inSettings(const void* code) {
+  Dl_info caller{};
+  Dl_info settings{};
+  return dladdr(code, &caller) != 0 && dladdr(&theirs::allocator, &settings) != 0 &&
+         caller.dli_fbase == settings.dli_fbase;
+}
+
+}  // namespace
+
+// A setting `backend:…` must name the allocator in use, or PyTorch stops the program. So its
+// settings, which alone ask from that library, get the name that they have chosen themselves.
+std::string TorchAllocator::name() {
+  return inSettings(__builtin_return_address(0)) ? chosen_ : "cistern";
+}
 
 void TorchAllocator::init(int devices) { devices_.store(devices); }
 bool TorchAllocator::initialized() { return devices_.load() > 0; }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "cistern/report.hpp"
@@ -23,6 +24,9 @@ namespace cistern_torch {
 /// text.
 class TorchAllocator final : public VersionedAllocator {
  public:
+  /// `chosen`: the name of the allocator that PyTorch's settings have chosen.
+  explicit TorchAllocator(std::string chosen) : chosen_(std::move(chosen)) {}
+
   // ---- torch_memory.cpp ------------------------------------------------------------------------
   c10::DataPtr allocate(std::size_t bytes) override;
   c10::DeleterFnPtr raw_deleter() const override;
@@ -42,7 +46,7 @@ class TorchAllocator final : public VersionedAllocator {
   void cacheInfo(DeviceIndex device, std::size_t* largest_block) override;
   void* getBaseAllocation(void* pointer, std::size_t* bytes) override;
   void emptyCache(TorchPoolId pool = {0, 0}) override;
-  std::string name() override { return "cistern"; }
+  std::string name() override;
 
   // ---- torch_statistics.cpp --------------------------------------------------------------------
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) override;
@@ -116,6 +120,7 @@ class TorchAllocator final : public VersionedAllocator {
   void outOfMemory(DeviceState& state, const cistern::OutOfMemoryReport& report);
   void rejected(DeviceState& state, const cistern::OutOfMemoryReport& report);
 
+  const std::string chosen_;
   std::array<std::atomic<DeviceState*>, kMost> states_{};
   std::atomic<int> devices_{-1};  ///< -1: not initialised
   /// Frees are told: someone records, has attached a tracker, or blocks have stacks.

@@ -7,6 +7,8 @@ ran, a verb that none has reached is a failure."""
 import ctypes
 import gc
 import os
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -84,3 +86,15 @@ def direct():
 def pytest_sessionfinish():
     lines = [f"{verb}\n    {', '.join(REACHED_BY[verb]) or 'NOT REACHED'}\n" for verb in sorted(VERBS.names)]
     (FOLDER / "verbs.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def run_alone(program, **environment):
+    """What the program prints, in a process of its own that has the fake runtime, `torch` and `cistern.torch`. Its
+    errors go into an AssertionError."""
+    begin = ("import ctypes, os\n"
+             "ctypes.CDLL(os.environ['TORCH_TEST_FOLDER'] + '/libcuda.so.1', ctypes.RTLD_GLOBAL)\n"
+             "import torch, cistern.torch\n")
+    done = subprocess.run([sys.executable, "-c", begin + program], capture_output=True, text=True, check=False,
+                          env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
