@@ -32,7 +32,7 @@ struct DeviceState {
   /// Tells the history what became of memory since the last time, with that stack.
   void tellMemoryEvents(const Context& context);
   /// Listens to what becomes of memory while the history does.
-  void follow() { allocator.recordMemoryEvents(history.listening()); }
+  void follow();
   /// The figures of torch.cuda.memory_stats.
   c10::CachingDeviceAllocator::DeviceStats statistics();
   void resetAccumulated();

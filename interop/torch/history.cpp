@@ -63,6 +63,13 @@ bool History::holdsStacks() const {
   return !held_.empty();
 }
 
+// A block that was freed since its owner listed it stays here until the next one lies there.
+void History::noteLiving(const std::vector<HistoryEvent>& blocks) {
+  const std::lock_guard lock(mutex_);
+  for (const HistoryEvent& block : blocks)
+    held_.try_emplace(reinterpret_cast<void*>(block.address), Held{block, nullptr});  // NOLINT
+}
+
 void History::addTracker(theirs::AllocatorTraceTracker tracker) {
   const std::lock_guard lock(mutex_);
   trackers_.push_back(std::move(tracker));

@@ -49,6 +49,9 @@ class History {
   /// listens.
   bool holdsStacks() const;
   void set(HistorySettings settings, bool clear);
+  /// Blocks that were allocated before it listened. A block that it knows keeps what is known of
+  /// it.
+  void noteLiving(const std::vector<HistoryEvent>& blocks);
   void addTracker(theirs::AllocatorTraceTracker tracker);
 
   /// Texts that the calling thread's events have from now on, on every device.
@@ -99,7 +102,7 @@ class History {
   std::vector<theirs::AllocatorTraceTracker> trackers_;
   std::vector<theirs::TraceEntry> entries_;
   std::size_t next_ = 0;
-  std::unordered_map<void*, Held> held_;  ///< living blocks that were allocated while it listened
+  std::unordered_map<void*, Held> held_;  ///< living blocks, by their addresses
   BlockUses uses_;
   std::unordered_map<void*, Held> waiting_;  ///< freed blocks that are not completed
 };

@@ -15,6 +15,14 @@ void TorchPinned::setHistory(bool enabled, theirs::CreateContextFn gather, std::
   TORCH_CHECK(!enabled || when == theirs::RecordContext::NEVER || gather != nullptr,
               "cistern: record_history: stacks are asked for, but nothing that gathers them");
   history_.set({enabled, gather, most_entries, when, {}}, clear);
+  if (!enabled || inChildOfFork()) return;
+  std::vector<HistoryEvent> living;
+  for (const HostPiece& piece : pieces()) {
+    if (piece.piece.use != cistern::BlockUse::kAllocated) continue;
+    living.push_back({Action::ALLOC, std::size_t(piece.piece.address),
+                      std::size_t(piece.piece.bytes), nullptr, piece.pool});
+  }
+  history_.noteLiving(living);
 }
 
 std::vector<HostPiece> TorchPinned::pieces() {

@@ -4,6 +4,7 @@
 #include "errors.hpp"
 #include "segments.hpp"
 #include "torch_allocator.hpp"
+#include "torch_pinned.hpp"
 
 namespace cistern_torch {
 namespace {
@@ -41,6 +42,22 @@ void DeviceState::tellMemoryEvents(const Context& context) {
                  reinterpret_cast<cudaStream_t>(event.stream.raw), pools.nameOf(event.pool)},
                 context);
   }
+}
+
+void DeviceState::follow() {
+  allocator.recordMemoryEvents(history.listening());
+  if (!history.listening() || inChildOfFork()) return;
+  std::vector<HistoryEvent> living;
+  const cistern::Snapshot snapshot = asTorch([&] { return allocator.snapshot(); });
+  for (const cistern::SnapshotSegment& segment : snapshot.segments) {
+    const TorchPoolId pool = pools.nameOf(segment.pool);
+    for (const cistern::SnapshotBlock& block : segment.blocks) {
+      if (block.use != cistern::BlockUse::kAllocated) continue;
+      living.push_back({Action::ALLOC, std::size_t(block.address), std::size_t(block.requested),
+                        reinterpret_cast<cudaStream_t>(block.stream.raw), pool});
+    }
+  }
+  history.noteLiving(living);
 }
 
 theirs::SnapshotInfo TorchAllocator::takeSnapshot(TorchPoolId pool, bool include_traces) {

@@ -1,0 +1,49 @@
+"""The history of memory where the program changes or begins it late."""
+
+import pytest
+import torch
+
+MIB = 1 << 20
+memory = torch.cuda.memory
+
+
+def block(bytes_wanted):
+    return torch.empty(bytes_wanted, dtype=torch.uint8, device="cuda")
+
+
+@pytest.fixture(autouse=True)
+def off_at_the_end():
+    yield
+    memory._record_memory_history(enabled=None)
+
+
+# Alone, as the allocator knows all blocks once a tracker is attached.
+def test_a_block_from_before_the_recording_has_its_figures():
+    out, _ = run_alone("""
+cistern.torch.enable("native")
+memory = torch.cuda.memory
+pool, side = torch.cuda.MemPool(), torch.cuda.Stream()
+with torch.cuda.use_mem_pool(pool), torch.cuda.stream(side):
+    held = torch.empty((5 << 20) + 3, dtype=torch.uint8, device="cuda")
+address = held.data_ptr()
+memory._record_memory_history(max_entries=1000)
+if hasattr(memory, "_annotate_tensor"):
+    memory._annotate_tensor(held, "early")
+del held
+life = [e for e in memory._snapshot()["device_traces"][0]
+        if e.get("addr") == address and not e["action"].startswith("segment_")]
+print(*(e["action"] for e in life[-2:]))
+print(all((e["size"], e["stream"], e.get("pool_id", pool.id)) == ((5 << 20) + 3, side.cuda_stream, pool.id)
+          for e in life))
+""")
+    assert out.split() == ["free_requested", "free_completed", "True"]
+
+
+@pytest.mark.since(14)
+def test_a_pinned_block_from_before_the_recording_has_its_size():
+    held = torch.empty(3 * MIB, dtype=torch.uint8, pin_memory=True)
+    address = held.data_ptr()
+    memory._record_memory_history(max_entries=1000, record_pinned_host_memory=True)
+    del held
+    events = [e for e in memory._snapshot()["host_traces"] if e["addr"] == address]
+    assert [(e["action"], e["size"]) for e in events] == [("free_requested", 3 * MIB), ("free_completed", 3 * MIB)]
