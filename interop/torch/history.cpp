@@ -41,10 +41,8 @@ bool History::enabled() const {
 void History::set(HistorySettings settings, bool clear) {
   const std::lock_guard lock(mutex_);
   settings.most_entries = std::max<std::size_t>(settings.most_entries, 1);
-  if (clear || !settings.enabled || settings.most_entries != settings_.most_entries) {
-    entries_.clear();
-    next_ = 0;
-  }
+  if (clear || !settings.enabled) entries_.clear();
+  keepNewest(settings.most_entries);
   settings_ = std::move(settings);
   if (!settings_.enabled) {
     settings_.when = theirs::RecordContext::NEVER;
@@ -56,6 +54,15 @@ void History::set(HistorySettings settings, bool clear) {
     }
   }
   listening_.store(settings_.enabled || !trackers_.empty(), std::memory_order_relaxed);
+}
+
+// Afterwards the oldest entry is the first.
+void History::keepNewest(std::size_t most) {
+  if (entries_.empty()) next_ = 0;
+  std::rotate(entries_.begin(), entries_.begin() + std::ptrdiff_t(next_), entries_.end());
+  next_ = 0;
+  if (entries_.size() > most)
+    entries_.erase(entries_.begin(), entries_.end() - std::ptrdiff_t(most));
 }
 
 bool History::holdsStacks() const {

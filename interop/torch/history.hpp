@@ -92,6 +92,7 @@ class History {
     write(event, std::move(context), metadataOfThread());
   }
   void write(const HistoryEvent& event, Context context, std::string metadata);
+  void keepNewest(std::size_t most);
   void writeCompleted(void* block);
   bool wanted(Action action) const;
 

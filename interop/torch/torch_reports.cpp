@@ -94,6 +94,7 @@ void TorchAllocator::setHistory(bool enabled, theirs::CreateContextFn gather,
                                 const std::vector<std::string>& skipped_actions) {
   TORCH_CHECK(when == theirs::RecordContext::NEVER || gather != nullptr,
               "cistern: recordHistory: stacks are asked for, but nothing that gathers them");
+  for (const std::string& action : skipped_actions) checkActionName(action);
   const std::lock_guard lock(mutex_);
   history_ = {enabled, gather, most_entries, when, skipped_actions};
   if (clear || !enabled) annotations_.clear();

@@ -47,3 +47,31 @@ def test_a_pinned_block_from_before_the_recording_has_its_size():
     del held
     events = [e for e in memory._snapshot()["host_traces"] if e["addr"] == address]
     assert [(e["action"], e["size"]) for e in events] == [("free_requested", 3 * MIB), ("free_completed", 3 * MIB)]
+
+
+def sizes():
+    return [e["size"] for e in memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
+
+
+def test_another_number_of_entries_keeps_the_newest():
+    memory._record_memory_history(max_entries=10)
+    kept = [block(number * MIB) for number in range(1, 21)]
+    before = sizes()
+    assert before == [number * MIB for number in range(21 - len(before), 21)] != []
+    memory._record_memory_history(max_entries=11)
+    assert sizes() in (before, before[1:])  # the snapshot is an event, too
+    kept.append(block(21 * MIB))
+    memory._record_memory_history(max_entries=1000)
+    kept.append(block(22 * MIB))
+    assert sizes()[-3:] == [20 * MIB, 21 * MIB, 22 * MIB]
+    memory._record_memory_history(max_entries=3)
+    assert sizes() == [22 * MIB]  # then two snapshots
+    memory._record_memory_history(max_entries=1000, clear_history=True)
+    assert sizes() == []
+
+
+@pytest.mark.since(11)
+def test_an_action_that_is_none_is_not_skipped():
+    with pytest.raises(RuntimeError, match="Unknown TraceEntry action: bogus"):
+        memory._record_memory_history(max_entries=1000, skip_actions=["bogus"])
+    assert not torch._C._cuda_isHistoryEnabled()

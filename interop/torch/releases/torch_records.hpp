@@ -54,6 +54,14 @@ inline const char* nameOf(Action action) {
   return "";
 }
 
+/// Throws RuntimeError where PyTorch's release has no event of that name. Before 2.11 none is
+/// skipped.
+inline void checkActionName([[maybe_unused]] const std::string& name) {
+#if CISTERN_TORCH >= 211
+  (void)c10::CachingDeviceAllocator::parseTraceEntryAction(name);
+#endif
+}
+
 /// What happened, with the stack and the texts of the thread that made it happen.
 struct EventRecord {
   Action action;
