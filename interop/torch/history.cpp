@@ -12,21 +12,36 @@ struct Texts {
   std::vector<std::string> compile_contexts;
 };
 
-// Never deleted: a block may be freed at the thread's very end. The object that frees it may be
-// destroyed after any object that this file could have.
+// Without destructors, as a block may be freed at the thread's very end: the object that frees it
+// may be destroyed after the texts. Such an event has none.
 thread_local constinit Texts* the_texts = nullptr;
+thread_local constinit bool thread_ends = false;
 
-Texts& texts() {
-  if (the_texts == nullptr) the_texts = new Texts;
-  return *the_texts;
+struct DeleteAtThreadEnd {
+  ~DeleteAtThreadEnd() {
+    thread_ends = true;
+    delete std::exchange(the_texts, nullptr);
+  }
+};
+
+/// Null at the thread's end.
+Texts* texts() {
+  if (the_texts == nullptr && !thread_ends) {
+    static thread_local DeleteAtThreadEnd registered;
+    (void)registered;
+    the_texts = new Texts;
+  }
+  return the_texts;
 }
 
 }  // namespace
 
-void History::setMetadata(const std::string& text) { texts().metadata = text; }
+void History::setMetadata(const std::string& text) {
+  if (Texts* const own = texts()) own->metadata = text;
+}
 std::string History::metadataOfThread() { return the_texts == nullptr ? "" : the_texts->metadata; }
 void History::pushCompileContext(const std::string& context) {
-  texts().compile_contexts.push_back(context);
+  if (Texts* const own = texts()) own->compile_contexts.push_back(context);
 }
 void History::popCompileContext() {
   if (the_texts != nullptr && !the_texts->compile_contexts.empty())

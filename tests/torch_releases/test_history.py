@@ -1,5 +1,8 @@
 """The history of memory where the program changes or begins it late."""
 
+import os
+import threading
+
 import pytest
 import torch
 
@@ -75,3 +78,21 @@ def test_an_action_that_is_none_is_not_skipped():
     with pytest.raises(RuntimeError, match="Unknown TraceEntry action: bogus"):
         memory._record_memory_history(max_entries=1000, skip_actions=["bogus"])
     assert not torch._C._cuda_isHistoryEnabled()
+
+
+@pytest.mark.since(10)
+def test_a_threads_text_goes_with_the_thread():
+    def resident():
+        with open("/proc/self/statm", encoding="ascii") as pages:
+            return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def run_threads(count):
+        for _ in range(count):
+            thread = threading.Thread(target=memory._set_memory_metadata, args=("text" * MIB,))
+            thread.start()
+            thread.join()
+
+    run_threads(4)
+    before = resident()
+    run_threads(50)  # of 4 MiB each
+    assert resident() - before < 100 * MIB
