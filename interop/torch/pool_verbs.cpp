@@ -34,10 +34,16 @@ void tellRestored(DeviceState& state, const cistern::CheckpointDelta& changed,
 
 }  // namespace
 
-// A graph begins its region before the capture, on the stream that it is about to capture.
+// A graph begins its region before the capture, on the stream that it is about to capture. So its
+// filter does not catch the stream yet, as that of a scope does.
 void TorchAllocator::beginAllocateToPool(DeviceIndex device, TorchPoolId pool, Filter filter) {
   CUstream_st* const on = c10::cuda::getCurrentCUDAStream(device).stream();
-  asTorch([&] { at(device).pools.begin(pool, std::move(filter), on); });
+  const bool scope = filter(on);
+  asTorch([&] {
+    TorchPools& pools = at(device).pools;
+    scope ? pools.beginScope(pool, std::move(filter), on)
+          : pools.begin(pool, std::move(filter), on);
+  });
 }
 void TorchAllocator::endAllocateToPool(DeviceIndex device, TorchPoolId pool) {
   asTorch([&] { at(device).pools.end(pool); });

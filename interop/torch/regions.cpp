@@ -9,20 +9,45 @@ namespace cistern_torch {
 
 void TorchPools::begin(TorchPoolId id, Filter filter, std::optional<CUstream_st*> on) {
   const std::lock_guard lock(mutex_);
-  ++pool(id).uses;
   findOver();
-  const auto failed = std::find_if(regions_.begin(), regions_.end(), [&](const Region& region) {
-    return region.id == id && region.kind == Kind::kOver;
+  Region region;
+  region.id = id;
+  region.filter = std::move(filter);
+  region.on = on;
+  add(std::move(region));
+}
+
+// A region that waits and is no scope may be one of a capture that has failed.
+void TorchPools::beginScope(TorchPoolId id, Filter filter, CUstream_st* on) {
+  const std::lock_guard lock(mutex_);
+  findOver();
+  for (Region& open : regions_) {
+    if (open.id != id || open.kind == Kind::kOver) continue;
+    if (open.scope || open.kind != Kind::kWaiting || captured(open))
+      throw cistern::PoolError("beginAllocateToPool: already recording to mempool_id " +
+                               cistern::poolName({id.first, id.second}));
+  }
+  Region region;
+  region.id = id;
+  region.filter = std::move(filter);
+  region.on = on;
+  region.scope = true;
+  add(std::move(region));
+}
+
+// Pre: mutex_ is held, and findOver was called.
+void TorchPools::add(Region region) {
+  const TorchPoolId id = region.id;
+  ++pool(id).uses;
+  const auto failed = std::find_if(regions_.begin(), regions_.end(), [&](const Region& open) {
+    return open.id == id && open.kind == Kind::kOver;
   });
   if (failed != regions_.end()) {
     if (failed->counts) --table_[id].uses;
     regions_.erase(failed);
   }
-  Region& region = regions_.emplace_back();
-  region.id = id;
-  region.filter = std::move(filter);
-  region.on = on;
   region.by = std::this_thread::get_id();
+  regions_.push_back(std::move(region));
   countOpen();
 }
 

@@ -68,6 +68,9 @@ class TorchPools {
   /// `on`: the stream that is captured, if the region is a graph's; nothing where that is not
   /// known.
   void begin(TorchPoolId id, Filter filter, std::optional<CUstream_st*> on = std::nullopt);
+  /// The same for a region that is no graph's. PoolError, and nothing has changed, where another
+  /// region of the pool is open.
+  void beginScope(TorchPoolId id, Filter filter, CUstream_st* on);
   void end(TorchPoolId id);
   /// Closes what regions of the pool are open, if it was the last user.
   void release(TorchPoolId id);
@@ -109,6 +112,7 @@ class TorchPools {
     std::optional<CUstream_st*> on;  ///< that is captured, if any is
     std::thread::id by;
     Kind kind = Kind::kWaiting;
+    bool scope = false;                            ///< by beginScope
     bool eager = false;                            ///< of no capture that can still be ended
     bool counts = true;                            ///< its pool has it for a user
     std::uint64_t capture = 0;                     ///< the device's name of a capture
@@ -121,6 +125,7 @@ class TorchPools {
     std::vector<std::unique_ptr<cistern::GraphMemory>> graphs;
   };
 
+  void add(Region region);
   void openFor(CUstream_st* stream);
   void openCapture(CUstream_st* stream, std::uint64_t capture);
   void beginCapture(Region& region, CUstream_st* stream, std::uint64_t capture);

@@ -80,6 +80,22 @@ def test_regions_of_a_thread_and_of_all_threads():
         torch._C._cuda_releasePool(0, pool)
 
 
+@pytest.mark.parametrize("allocates", [True, False])
+def test_a_pool_that_is_open_is_not_opened_again(allocates):
+    outer, inner = torch.cuda.MemPool(), torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(outer):
+        held = [block(4 * MIB)] if allocates else []
+        with torch.cuda.use_mem_pool(inner):
+            with pytest.raises(RuntimeError, match="already recording to mempool_id"):
+                with torch.cuda.use_mem_pool(outer):
+                    pass
+            between = block(4 * MIB)
+        held.append(block(4 * MIB))
+    live = torch._C._cuda_checkPoolLiveAllocations
+    assert live(0, outer.id, {each.data_ptr() for each in held}) and live(0, inner.id, {between.data_ptr()})
+    assert outer.use_count() == inner.use_count() == 1
+
+
 def test_live_blocks_of_a_pool_are_known():
     pool = torch.cuda.MemPool()
     with torch.cuda.use_mem_pool(pool):
