@@ -27,7 +27,10 @@ DeviceState& TorchAllocator::at(DeviceIndex device) {
 
 DeviceState& TorchAllocator::make(DeviceIndex device) {
   const std::lock_guard lock(mutex_);
-  TORCH_CHECK_VALUE(device >= 0 && std::size_t(device) < kMost, "cistern: no device ", int(device));
+  const int known = devices_.load();
+  const int devices = known > 0 ? std::min(known, int(kMost)) : int(kMost);
+  TORCH_CHECK(device >= 0 && int(device) < devices, "Invalid device argument ", int(device),
+              ": cistern: devices 0 to ", devices - 1, " are allowed");
   if (DeviceState* const there = find(device)) return *there;
   uncached_.readEnvironment();
   DeviceState* const made = asTorch([&] { return new DeviceState(device); });

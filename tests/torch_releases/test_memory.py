@@ -90,6 +90,14 @@ def test_a_limit_refuses_and_observers_are_told():
     assert block(50 * MIB).numel() == 50 * MIB
 
 
+def test_a_device_that_is_not_there_is_refused():
+    for call in (torch.cuda.memory_stats, torch.cuda.memory_allocated, torch.cuda.reset_peak_memory_stats,
+                 torch.cuda.reset_accumulated_memory_stats, torch.cuda.memory.get_per_process_memory_fraction,
+                 lambda device: torch.cuda.set_per_process_memory_fraction(0.5, device)):
+        with pytest.raises(RuntimeError, match="Invalid device argument"):
+            call(2)
+
+
 def test_a_block_larger_than_the_device_is_refused():
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
         block(1 << 40)
