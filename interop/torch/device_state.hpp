@@ -15,12 +15,13 @@
 namespace cistern_torch {
 
 struct DeviceState {
-  explicit DeviceState(DeviceIndex ordinal)
+  /// `fraction`: of the device's memory; no more may be reserved.
+  DeviceState(DeviceIndex ordinal, double fraction)
       : device(ordinal),
         allocator(cistern::allocator(ordinal)),
         pools(cistern::pools(ordinal)),
         history(ordinal) {
-    keepToSettings();
+    keepTo(fraction);
     if (kPoolFigures) pools.countReserved();
     allocator.registerStream(cistern::Stream{});
   }
@@ -51,7 +52,7 @@ struct DeviceState {
   /// often as they have happened.
   using EventCounts = std::array<std::uint64_t, 6>;
 
-  void keepToSettings();
+  void keepTo(double fraction);
   EventCounts countsOf(const cistern::MemoryStats& now) const;
 
   std::atomic<std::uint64_t> most_reserved_{0};  ///< at a time before the last reset

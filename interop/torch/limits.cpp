@@ -27,7 +27,10 @@ std::string TorchAllocator::name() {
   return inSettings(__builtin_return_address(0)) ? chosen_ : "cistern";
 }
 
-void TorchAllocator::init(int devices) { devices_.store(devices); }
+void TorchAllocator::init(int devices) {
+  fraction_.store(fractionOfSettings());
+  devices_.store(devices);
+}
 bool TorchAllocator::initialized() { return devices_.load() > 0; }
 
 double TorchAllocator::getMemoryFraction(DeviceIndex device) {
@@ -47,8 +50,7 @@ void DeviceState::limitTo(double fraction) {
 }
 
 // A limit of Cistern's own (CISTERN_CONF) that is lower stays.
-void DeviceState::keepToSettings() {
-  const double fraction = fractionOfSettings();
+void DeviceState::keepTo(double fraction) {
   if (fraction >= 1) return;
   const std::uint64_t before = allocator.limit();
   limitTo(fraction);

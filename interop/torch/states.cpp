@@ -33,7 +33,7 @@ DeviceState& TorchAllocator::make(DeviceIndex device) {
               ": cistern: devices 0 to ", devices - 1, " are allowed");
   if (DeviceState* const there = find(device)) return *there;
   uncached_.readEnvironment();
-  DeviceState* const made = asTorch([&] { return new DeviceState(device); });
+  DeviceState* const made = asTorch([&] { return new DeviceState(device, fraction_.load()); });
   made->allocator.attachOutOfMemoryObserver(
       [this, made](const cistern::OutOfMemoryReport& report) { outOfMemory(*made, report); });
   made->allocator.registerReclaimCallback([] {

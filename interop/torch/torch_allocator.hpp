@@ -122,7 +122,8 @@ class TorchAllocator final : public VersionedAllocator {
 
   const std::string chosen_;
   std::array<std::atomic<DeviceState*>, kMost> states_{};
-  std::atomic<int> devices_{-1};  ///< -1: not initialised
+  std::atomic<int> devices_{-1};     ///< -1: not initialised
+  std::atomic<double> fraction_{1};  ///< of each device's memory, by the settings when initialised
   /// Frees are told: someone records, has attached a tracker, or blocks have stacks.
   std::atomic<bool> listening_{false};
   mutable std::mutex mutex_;  ///< of what stands below, and of making a state
