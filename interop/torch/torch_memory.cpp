@@ -2,11 +2,14 @@
 //
 //   allocate, raw_alloc…  -> take: the pool's region, if one is open; Cistern's allocate
 //                            takeListening instead, while someone records or profiles
-//   raw_delete            -> Cistern's free, which finds the device by the address
+//   raw_delete            -> giveBack, if it is a block; the deleter of tensors calls that at once
+//   giveBack              -> Cistern's free, which finds the device by the address
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <pthread.h>
+
+#include <optional>
 
 #include "errors.hpp"
 #include "torch_allocator.hpp"
@@ -21,7 +24,16 @@ bool in_child_of_fork = false;
 
 /// The deleter that a tensor's storage keeps.
 void freeBlock(void* pointer) {
-  the_allocator.load(std::memory_order_relaxed)->raw_delete(pointer);
+  the_allocator.load(std::memory_order_relaxed)->giveBack(pointer);
+}
+
+/// Nothing for a pointer that is no allocated block's.
+std::optional<std::size_t> sizeOf(const DeviceState* state, void* pointer) {
+  try {
+    if (state != nullptr) return state->allocator.blockSize(pointer);
+  } catch (const cistern::InvalidArgument&) {  // not allocated
+  }
+  return std::nullopt;
 }
 
 DeviceIndex currentDevice() {
@@ -100,7 +112,15 @@ void TorchAllocator::tellProfiler(DeviceState& state, void* pointer, std::int64_
                                    c10::Device(c10::DeviceType::CUDA, state.device));
 }
 
+// Tensors do not come here: their destructors cannot throw.
 void TorchAllocator::raw_delete(void* pointer) {
+  const bool checked = pointer != nullptr && !in_child_of_fork && !uncached_.holds(pointer);
+  TORCH_CHECK(!checked || sizeOf(ownerOf(pointer), pointer), "invalid device pointer: ", pointer,
+              " (cistern: free: it is no allocated block's)");
+  giveBack(pointer);
+}
+
+void TorchAllocator::giveBack(void* pointer) {
   if (pointer == nullptr || uncached_.free(pointer)) return;
   shared_.freed(pointer);
   const c10::impl::PyInterpreter* const trace = c10::impl::GPUTrace::get_trace();
@@ -109,9 +129,9 @@ void TorchAllocator::raw_delete(void* pointer) {
   const bool told = !in_child_of_fork &&
                     (listening_.load(std::memory_order_relaxed) || c10::memoryProfilingEnabled());
   DeviceState* const state = told ? ownerOf(pointer) : nullptr;
-  if (state == nullptr) [[likely]]
+  const std::optional<std::size_t> bytes = sizeOf(state, pointer);
+  if (!bytes) [[likely]]
     return cistern::free(pointer);
-  const auto bytes = std::int64_t(state->allocator.blockSize(pointer));
   state->history.freed(pointer, state->history.gather(theirs::RecordContext::ALL),
                        state->pools.anyOpen());
   if (!state->history.listening() && !state->history.holdsStacks()) {
@@ -120,7 +140,7 @@ void TorchAllocator::raw_delete(void* pointer) {
   }
   cistern::free(pointer);
   state->tellMemoryEvents(nullptr);
-  tellProfiler(*state, pointer, -bytes);
+  tellProfiler(*state, pointer, -std::int64_t(*bytes));
 }
 
 // Memory that is not from the cache, for example a tensor in another program's memory, needs no

@@ -76,6 +76,24 @@ def test_raw_blocks():
     assert torch.cuda.memory_allocated() == before
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_pointer_that_is_no_block_is_not_freed(recorded):
+    pointer = torch.cuda.caching_allocator_alloc(5 * MIB)
+    if recorded:
+        torch.cuda.memory._record_memory_history(max_entries=10)
+    try:
+        for wrong in (pointer + 1, pointer + 512, 4096):
+            with pytest.raises(RuntimeError, match="invalid device pointer"):
+                torch.cuda.caching_allocator_delete(wrong)
+        torch.cuda.caching_allocator_delete(pointer)
+        before = torch.cuda.memory_allocated()
+        with pytest.raises(RuntimeError, match="invalid device pointer"):
+            torch.cuda.caching_allocator_delete(pointer)
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+    assert torch.cuda.memory_allocated() == before
+
+
 def test_a_limit_refuses_and_observers_are_told():
     told = []
     torch._C._cuda_attach_out_of_memory_observer(lambda *facts: told.append(facts))
