@@ -48,6 +48,8 @@ class History {
   /// Whether blocks are known by their stacks: then their frees must be told, also while nobody
   /// listens.
   bool holdsStacks() const;
+  /// Whether no thread is in another verb. Waits for no lock.
+  bool unlocked() const { return std::unique_lock(mutex_, std::try_to_lock).owns_lock(); }
   void set(HistorySettings settings, bool clear);
   /// Blocks that were allocated before it listened. A block that it knows keeps what is known of
   /// it.

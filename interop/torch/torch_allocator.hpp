@@ -92,6 +92,8 @@ class TorchAllocator final : public VersionedAllocator {
   cudaError_t memcpyAsync(void* to, int to_device, const void* from, int from_device,
                           std::size_t bytes, cudaStream_t stream, bool peer_access) override;
 
+  /// Whether no device was used, and no other thread is inside. Waits for no lock.
+  bool untouched() const;
   /// Frees a block, for a tensor that ends. Any other pointer is reported as cistern::free does.
   void giveBack(void* pointer);
   /// The device's state, made when first asked for.

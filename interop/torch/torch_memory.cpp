@@ -4,12 +4,13 @@
 //                            takeListening instead, while someone records or profiles
 //   raw_delete            -> giveBack, if it is a block; the deleter of tensors calls that at once
 //   giveBack              -> Cistern's free, which finds the device by the address
+#include <algorithm>
+#include <optional>
+
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <pthread.h>
-
-#include <optional>
 
 #include "errors.hpp"
 #include "torch_allocator.hpp"
@@ -20,12 +21,12 @@ namespace {
 
 std::atomic<TorchAllocator*> the_allocator{nullptr};
 
+/// In a child of fork whose parent may have had memory. Another thread of the parent may have held
+/// the locks of its histories and pools, and the child's frees are no events of its own.
 bool in_child_of_fork = false;
 
 /// The deleter that a tensor's storage keeps.
-void freeBlock(void* pointer) {
-  the_allocator.load(std::memory_order_relaxed)->giveBack(pointer);
-}
+void freeBlock(void* pointer) { the_allocator.load(std::memory_order_relaxed)->giveBack(pointer); }
 
 /// Nothing for a pointer that is no allocated block's.
 std::optional<std::size_t> sizeOf(const DeviceState* state, void* pointer) {
@@ -48,8 +49,17 @@ bool inChildOfFork() { return in_child_of_fork; }
 
 TorchAllocator* installed() { return the_allocator.load(std::memory_order_acquire); }
 void setInstalled(TorchAllocator* allocator) {
-  (void)pthread_atfork(nullptr, nullptr, [] { in_child_of_fork = true; });
+  (void)pinned();  // made by now, so that no thread makes it during a fork
   the_allocator.store(allocator, std::memory_order_release);
+  (void)pthread_atfork(nullptr, nullptr, [] {
+    in_child_of_fork = !installed()->untouched() || !pinned().untouched();
+  });
+}
+
+bool TorchAllocator::untouched() const {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  const auto made = [](const auto& state) { return state.load() != nullptr; };
+  return lock.owns_lock() && std::none_of(states_.begin(), states_.end(), made);
 }
 
 c10::DeleterFnPtr TorchAllocator::raw_deleter() const { return &freeBlock; }

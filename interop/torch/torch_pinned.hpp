@@ -50,6 +50,8 @@ class TorchPinned final : public VersionedHostAllocator {
   /// Frees the blocks that destroyed graphs have kept, once all devices have come to rest.
   void settle();
   void free(void* block) noexcept;
+  /// Whether no block was asked for, and no other thread is inside. Waits for no lock.
+  bool untouched() const;
 
  private:
   cistern::PinnedAllocator& memory();
@@ -60,7 +62,7 @@ class TorchPinned final : public VersionedHostAllocator {
   HostPools pools_;
   History history_{-1};
   c10::ApproximateClockToUnixTimeConverter clock_;
-  std::mutex mutex_;                       ///< of registered_
+  mutable std::mutex mutex_;               ///< of registered_
   std::map<void*, HostPiece> registered_;  ///< pinned by the program while it was recorded
 };
 

@@ -25,6 +25,11 @@ void TorchPinned::setHistory(bool enabled, theirs::CreateContextFn gather, std::
   history_.noteLiving(living);
 }
 
+bool TorchPinned::untouched() const {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && memory_.load() == nullptr && history_.unlocked();
+}
+
 std::vector<HostPiece> TorchPinned::pieces() {
   std::vector<HostPiece> pieces;
   cistern::PinnedAllocator* const memory = memory_.load(std::memory_order_acquire);

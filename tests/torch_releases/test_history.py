@@ -6,6 +6,8 @@ import threading
 import pytest
 import torch
 
+from conftest import run_alone
+
 MIB = 1 << 20
 memory = torch.cuda.memory
 
@@ -96,3 +98,20 @@ def test_a_threads_text_goes_with_the_thread():
     before = resident()
     run_threads(50)  # of 4 MiB each
     assert resident() - before < 100 * MIB
+
+
+def test_a_child_of_fork_records_if_its_parent_has_not_used_the_device():
+    out, _ = run_alone("""
+cistern.torch.enable("native")
+child = os.fork()
+if child == 0:
+    torch.cuda.memory._record_memory_history(max_entries=100)
+    held = torch.empty(5 << 20, dtype=torch.uint8, device="cuda")
+    address = held.data_ptr()
+    del held
+    trace = torch.cuda.memory._snapshot()["device_traces"][0]
+    print(*(e["action"] for e in trace if e["addr"] == address and not e["action"].startswith("segment_")), flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+""")
+    assert out.split() == ["alloc", "free_requested", "free_completed"]
