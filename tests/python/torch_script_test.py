@@ -161,7 +161,7 @@ def test_several_gpus_are_summed_and_have_a_trace_each(launch, script, tmp_path)
 
 def test_a_script_without_cuda_has_no_figures(launch, script, tmp_path):
     ran = launch("--trace", "f.trace", script(""), TRACES="{}")
-    assert "no use of CUDA memory was recorded" in ran.stderr and "no file is written" in ran.stderr
+    assert "no use of CUDA memory was recorded\n" in ran.stderr and "no file is written" in ran.stderr
     assert not (tmp_path / "at/f.trace").exists() and left(tmp_path) == []
 
 

@@ -23,10 +23,10 @@ def enabled() -> Optional[str]:
 def enable(mode: Optional[Mode] = None) -> str:
     """Puts Cistern under PyTorch for the rest of the process; call it before CUDA is initialised.
 
-    "native" is PyTorch's whole allocator interface. It is an extension that is compiled against the
-    installed PyTorch at its first use (ten seconds or so, then kept). "plugin" is PyTorch's interface
-    for foreign allocators, which needs no compiler and lacks statistics, snapshots, history and
-    checkpoints. "auto", or None without $CISTERN_TORCH, is native. If that cannot be compiled, or
+    "native" is PyTorch's whole allocator interface. It is an extension: the wheel's own for the
+    installed PyTorch, or one that is compiled at its first use (ten seconds or so, then kept).
+    "plugin" is PyTorch's interface for foreign allocators, which needs no compiler and lacks
+    statistics, snapshots, history and checkpoints. "auto", or None without $CISTERN_TORCH, is native. If that cannot be compiled, or
     PyTorch is older than 2.9, it is plugin, with a warning. A PyTorch that is newer than any known
     one is tested first, once, in a process of its own: if the test fails, it is plugin too.
 

@@ -30,9 +30,15 @@ def say_all(traces: Mapping[int, Path]) -> None:
     say("\n".join([f"cistern.torch: at the peak{summed}", *lines]))
 
 
+def _no_gpu() -> str:
+    torch = sys.modules.get("torch")
+    found = torch is None or torch.cuda.is_available()
+    return "" if found else ": PyTorch finds no GPU (see `cistern doctor`)"
+
+
 def _rows(traces: Mapping[int, Path]) -> List[Tuple[str, str]]:
     if not traces:
-        return [("nothing", "no use of CUDA memory was recorded")]
+        return [("nothing", "no use of CUDA memory was recorded" + _no_gpu())]
     asked: List[Tuple[str, str]] = []
     modelled = []
     for name, policy in _PEERS:
