@@ -43,7 +43,7 @@ def compile_for(torch, library, scratch, compiler):
     # All names are looked up as it is loaded, so that one that is missing is found before it is used.
     run(*compiler, "-shared", object_file, "-o", out, "-s", "-Wl,-z,defs,-z,now,--build-id=none",
         "-Wl,-soname,cistern_torch.so", "-Wl,-rpath,$ORIGIN/../../_lib", f"-L{torch / 'lib'}",
-        "-lc10", "-lc10_cuda", "-ltorch_cpu", library, "-lpthread")
+        "-lc10", "-lc10_cuda", "-ltorch_cpu", library, "-lpthread", "-ldl")
     return headers_read(read, include), out.read_bytes()
 
 

@@ -80,6 +80,7 @@ def command_line() -> List[str]:
         "-lc10_cuda",
         "-ltorch_cpu",
         "-l:libcistern.so.0",
+        "-ldl",  # where the C library does not have dladdr itself
         # The process's own runtime. A compiler may be set up to link its runtime statically, and
         # then this extension and PyTorch would each have one.
         "-l:libstdc++.so.6",
