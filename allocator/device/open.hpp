@@ -1,4 +1,4 @@
-// What opening a device by name needs, beside the table of backends.
+// The parts of opening a device by name, beside the table of backends.
 #pragma once
 
 #include "allocator/device/backends.hpp"

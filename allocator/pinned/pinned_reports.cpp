@@ -73,7 +73,7 @@ PinnedStats PinnedMemory::stats() const {
   return stats;
 }
 
-// What the system did not take back is free, and serves no request.
+// Memory that the system did not take back is free, and serves no request.
 std::vector<PinnedPiece> PinnedMemory::pieces() const {
   const MutexLock lock(mutex_);
   std::vector<PinnedPiece> pieces;

@@ -7,7 +7,7 @@ Three things are in it besides the packages of packages.txt:
 
 - CUDA's headers, of cuda.txt.
 - libstdc++.so, a linker script, as Red Hat's toolsets have it. A program takes what the old libstdc++.so.6 has from
-  there, so all of a process share it. What is newer comes from the compiler's own archive, and is hidden.
+  there, so all of a process share it. Newer functions come from the compiler's own archive, hidden.
 - libstdc++.a, a linker script too: the compiler's archive, and what it takes of a newer glibc (newer_glibc.c)."""
 
 import os

@@ -40,7 +40,7 @@ struct HistoryEvent {
 /// next is entries_[next_], the oldest, when it is full.
 class History {
  public:
-  /// Of the device's memory; -1: of pinned host memory.
+  /// The history of the device's memory; -1: of pinned host memory.
   explicit History(DeviceIndex device) : device_(device) {}
 
   bool listening() const { return listening_.load(std::memory_order_relaxed); }

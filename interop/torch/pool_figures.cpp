@@ -1,4 +1,4 @@
-// What each pool reserves, as PyTorch's statistics have it.
+// The memory that each pool reserves, as PyTorch's statistics have it.
 #include <algorithm>
 
 #include "torch_pools.hpp"

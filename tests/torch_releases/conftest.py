@@ -1,7 +1,7 @@
 """PyTorch on Cistern, without a GPU: PyTorch's functions find the fake runtime, Cistern has simulated devices, and
 all tests run in one process. `./dev torch-test` builds what is needed, and names its folder here.
 
-Each test is charged with the verbs of PyTorch's interface that it reached: the folder's verbs.txt. Where all tests
+Each test is charged with the verbs of PyTorch's interface that it reached: the folder's verbs.txt. If all tests
 ran, a verb that none has reached is a failure."""
 
 import ctypes
@@ -89,7 +89,7 @@ def pytest_sessionfinish():
 
 
 def run_alone(program, **environment):
-    """What the program prints, in a process of its own that has the fake runtime, `torch` and `cistern.torch`. Its
+    """The output of the program, in a process of its own that has the fake runtime, `torch` and `cistern.torch`. Its
     errors go into an AssertionError."""
     begin = ("import ctypes, os\n"
              "ctypes.CDLL(os.environ['TORCH_TEST_FOLDER'] + '/libcuda.so.1', ctypes.RTLD_GLOBAL)\n"

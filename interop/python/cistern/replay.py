@@ -252,7 +252,7 @@ def _files(traces: List[Trace]) -> Tuple[List[str], bytes]:
 
 
 def _rows(status: int, printed: str, said: str) -> List[Replay]:
-    """The results. What the command says beside them are warnings."""
+    """The results. The command's other messages are warnings."""
     rows = [cast(Dict[str, Any], json.loads(line)) for line in printed.splitlines()]
     if status != (not all(row["ok"] for row in rows)) or not rows:
         raise ReplayError(said.strip() or f"cistern replay ended with {status} and {len(rows)} rows")

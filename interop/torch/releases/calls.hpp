@@ -88,7 +88,7 @@ inline bool annotate([[maybe_unused]] Device& device, [[maybe_unused]] const voi
 #endif
 }
 
-/// What the pool has reserved, by the statistics; the largest number where they do not say.
+/// The bytes that the pool has reserved, by the statistics; the largest number if they have none.
 inline std::int64_t reservedIn([[maybe_unused]] Device& device, [[maybe_unused]] TorchPoolId pool) {
 #if CISTERN_TORCH >= 213
   return device.getDeviceStats(0).reserved_bytes_by_private_pools[pool][0].current;

@@ -62,7 +62,7 @@ inline void checkActionName([[maybe_unused]] const std::string& name) {
 #endif
 }
 
-/// What happened, with the stack and the texts of the thread that made it happen.
+/// An event, with the stack and the texts of the thread that made it happen.
 struct EventRecord {
   Action action;
   DeviceIndex device = 0;  ///< -1: the host

@@ -1,9 +1,9 @@
 """The extension: compiled ahead in the wheel (`_compiled.py`), or else compiled here once, and kept.
 
-What is compiled here stays in $CISTERN_CACHE, or ~/.cache/cistern. Its name says what it was made of, so another
-PyTorch, compiler or Cistern gives another file. Several processes may build at once: the last one's
-file replaces the others' as a whole. Nobody else may write there, because the files there are run:
-`_private.py`. Every failure is a BuildError.
+The extension that is compiled here stays in $CISTERN_CACHE, or ~/.cache/cistern. Its name says what
+it was made of, so another PyTorch, compiler or Cistern gives another file. Several processes may
+build at once: the last one's file replaces the others' as a whole. Nobody else may write there,
+because the files there are run: `_private.py`. Every failure is a BuildError.
 """
 
 from __future__ import annotations

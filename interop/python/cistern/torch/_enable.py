@@ -26,9 +26,10 @@ def enable(mode: Optional[Mode] = None) -> str:
     "native" is PyTorch's whole allocator interface. It is an extension: the wheel's own for the
     installed PyTorch, or one that is compiled at its first use (ten seconds or so, then kept).
     "plugin" is PyTorch's interface for foreign allocators, which needs no compiler and lacks
-    statistics, snapshots, history and checkpoints. "auto", or None without $CISTERN_TORCH, is native. If that cannot be compiled, or
-    PyTorch is older than 2.9, it is plugin, with a warning. A PyTorch that is newer than any known
-    one is tested first, once, in a process of its own: if the test fails, it is plugin too.
+    statistics, snapshots, history and checkpoints. "auto", or None without $CISTERN_TORCH, is
+    native. If that cannot be compiled, or PyTorch is older than 2.9, it is plugin, with a warning.
+    A PyTorch that is newer than any known one is tested first, once, in a process of its own: if
+    the test fails, it is plugin too.
 
     Returns the mode that is now in force; a second call changes nothing. RuntimeError if PyTorch
     has no CUDA or has initialised it already, or if the requested mode is not available.
