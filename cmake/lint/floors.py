@@ -3,7 +3,7 @@
     base < layout, device < engine < pinned, pools, handles < interop
 
 Layout and device do not know each other, nor do pinned, pools and handles; of interop, trace knows only
-base, programs that and trace, and sharing what programs include of the engine. Tests and benchmarks may include anything.
+base, recording and programs that and trace, report these and recording, and sharing what programs include of the engine. Tests and benchmarks may include anything.
 
 The engine has floors of its own: ENGINE_FLOORS names its rooms, the lowest first. A room includes only
 rooms of lower floors. Rooms of one floor do not know each other.
@@ -59,6 +59,8 @@ MAY_INCLUDE = {
     "pools": ENGINE + POOLS_DOORS + ["pools"],
     "handles": ENGINE + ["cistern/handles", "handles"],
     "interop/trace": BASE + ["interop/trace"],
+    "interop/recording": BASE + ["interop/trace", "interop/recording"],
+    "interop/report": BASE + ["interop/trace", "interop/recording", "interop/report"],
     "interop/programs": BASE + ["interop/trace", "interop/programs"],
     "interop/sharing": ENGINE_DOORS + ["interop/sharing"],
     "interop/torch": POOLS_DOORS + doors("pinned", "memory") + ["interop/sharing", "interop/torch"],

@@ -53,8 +53,7 @@ void TraceBuilder::endUses(std::uint64_t allocation) {
 }
 
 void TraceBuilder::setDelta(std::uint64_t delta_us) {
-  constexpr std::uint64_t kLongest = std::uint64_t{1} << 60;  // far from overflow, 36,000 years
-  if (delta_us > kLongest - trace_.duration_us) {
+  if (delta_us > kLongestUs - trace_.duration_us) {
     site_.fail("expected a trace shorter than 2^60 microseconds");
   }
   trace_.duration_us += delta_us;

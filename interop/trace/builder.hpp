@@ -16,6 +16,8 @@ namespace cistern::trace {
 inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 60;
 /// The largest stream number, and the most streams.
 inline constexpr std::uint64_t kMaxStreams = 1'000'000;
+/// The longest trace in microseconds: far from overflow, 36,000 years.
+inline constexpr std::uint64_t kLongestUs = std::uint64_t{1} << 60;
 /// The most comments that a trace keeps. One of two bytes takes thirty times that in memory.
 inline constexpr std::size_t kMaxNotes = 65'536;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "interop/trace/readers.hpp"
 #include "interop/trace/trace_error.hpp"
 
@@ -63,6 +65,7 @@ std::string hintFor(std::string_view start) {
 
 Format formatOf(std::string_view start, const std::string& file) {
   if (looksLikePickle(start)) return Format::kPytorch;
+  if (start[0] == '{') return Format::kSnapshot;
   if (looksLikeRmm(start)) return Format::kRmm;
   if (looksLikeCistern(start)) return Format::kCistern;
   throw TraceError(file, TextPlace{1, 1},
@@ -71,9 +74,24 @@ Format formatOf(std::string_view start, const std::string& file) {
 }
 
 const char* nameOf(Format format) {
-  constexpr std::array<const char*, 3> kNames = {"a Cistern trace", "an RMM log",
-                                                 "a PyTorch memory snapshot"};
+  constexpr std::array<const char*, 4> kNames = {
+      "a Cistern trace", "an RMM log", "a PyTorch memory snapshot", "a snapshot of Cistern"};
   return kNames[static_cast<std::size_t>(format)];
+}
+
+void failEmpty(Format format, const std::string& file) {
+  const std::string why =
+      format == Format::kRmm
+          ? "records no allocation behind its header; set RMM's logging resource before the first "
+            "one, and flush() it at the end"
+          : fmt::format("records no allocation; {}", kHowToRecord);
+  throw TraceError(file, why);
+}
+
+void failNoGpu(Format format, const std::string& file) {
+  throw TraceError(file, fmt::format("this is {}, and --gpu chooses one of the GPUs in a PyTorch "
+                                     "memory snapshot",
+                                     nameOf(format)));
 }
 
 }  // namespace cistern::trace

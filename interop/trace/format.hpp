@@ -8,7 +8,7 @@
 
 namespace cistern::trace {
 
-enum class Format : std::uint8_t { kCistern, kRmm, kPytorch };
+enum class Format : std::uint8_t { kCistern, kRmm, kPytorch, kSnapshot };
 
 /// So many bytes of a file tell its format, whatever follows.
 inline constexpr std::size_t kFormatBytes = 8192;
@@ -19,5 +19,10 @@ Format formatOf(std::string_view start, const std::string& file);
 
 /// What a person calls a file of this format: "a Cistern trace".
 const char* nameOf(Format format);
+
+/// Throws the TraceError for a file of this format without an allocation.
+[[noreturn]] void failEmpty(Format format, const std::string& file);
+/// Throws the TraceError for a file of this format, which has no GPUs to choose from.
+[[noreturn]] void failNoGpu(Format format, const std::string& file);
 
 }  // namespace cistern::trace

@@ -1,9 +1,7 @@
-// Cistern's own format, with one event in each line:
-//   # comment          a JSON object in it may name the trace
-//   a SIZE STREAM DT   allocation number N (N counts these lines from 0)
-//   f N DT             the program freed allocation N
-//   e N DT             the uses of the freed allocation N by other streams have ended
+// Cistern's own format as a trace. The lines that only a recording has are passed over, but for
+// the time that they take.
 #include "interop/trace/builder.hpp"
+#include "interop/trace/cistern_lines.hpp"
 #include "interop/trace/header.hpp"
 #include "interop/trace/readers.hpp"
 #include "interop/trace/text_cursor.hpp"
@@ -11,63 +9,54 @@
 namespace cistern::trace {
 namespace {
 
-constexpr std::uint64_t kAny = ~std::uint64_t{0};
-
-class CisternReader {
+class CisternReader final : private LineSink {
  public:
   CisternReader(std::string_view content, const std::string& file)
       : cursor_(content, file), builder_(cursor_) {}
 
   Trace read() {
-    while (cursor_.nextLine()) readLine();
+    readLines(cursor_, *this);
     return builder_.finish();
   }
 
  private:
-  void readLine() {
-    const std::string_view line = cursor_.line();
-    if (line.empty()) return;
-    if (line[0] == '#') return readComment(line.substr(1));
-    const std::string_view verb = cursor_.field(' ');
-    if (verb == "a") return readAllocation();
-    if (verb == "f") return readFree();
-    if (verb == "e") return readEndOfUses();
-    cursor_.failExpected("'a', 'f', 'e' or '#'");
-  }
-
-  void readAllocation() {
-    const std::uint64_t bytes = cursor_.number(' ', kMaxBytes, "a size in bytes, at most 2^60");
-    const std::uint64_t stream =
-        cursor_.number(' ', kMaxStreams, "a stream number, at most 1000000");
+  void allocation(std::uint64_t bytes, std::uint64_t stream) override {
     builder_.allocate(bytes, stream);
-    readDelta();
+    kept_ = true;
+  }
+  void free(std::uint64_t allocation) override {
+    builder_.free(allocation);
+    kept_ = true;
+  }
+  void usesEnd(std::uint64_t allocation) override {
+    builder_.endUses(allocation);
+    kept_ = true;
+  }
+  void memory(const MemoryLine&) override { kept_ = false; }
+  void failed(std::uint64_t, std::uint64_t) override { kept_ = false; }
+  void mark(std::string) override { kept_ = false; }
+
+  // The time of an event that is passed over belongs to the next one.
+  void elapsed(std::uint64_t delta_us) override {
+    if (delta_us > kLongestUs - passed_us_) builder_.setDelta(delta_us);  // which refuses it
+    passed_us_ += delta_us;
+    if (!kept_) return;
+    builder_.setDelta(passed_us_);
+    passed_us_ = 0;
   }
 
-  void readFree() {
-    builder_.free(readAllocationNumber());
-    readDelta();
-  }
+  void details(const LineDetails&) override {}
+  void failureFacts(std::string_view) override {}
+  void frame(std::string, std::string, std::uint64_t) override {}
+  void stack(std::uint64_t, std::uint64_t) override {}
+  void label(std::uint64_t, std::string) override {}
+  void pool(std::uint64_t, std::uint64_t) override {}
 
-  void readEndOfUses() {
-    builder_.endUses(readAllocationNumber());
-    readDelta();
-  }
-
-  std::uint64_t readAllocationNumber() {
-    return cursor_.number(' ', kAny, "the number of an allocation");
-  }
-
-  void readDelta() {
-    builder_.setDelta(cursor_.number(' ', kAny, "a time in microseconds"));
-    cursor_.expectLineEnd();
-  }
-
-  void readComment(std::string_view comment) {
-    if (!comment.empty() && comment[0] == ' ') comment.remove_prefix(1);
-    const auto header = headerInComment(comment, [&] {
-      cursor_.fail("expected \"stream_uses\" to be \"recorded\" or \"missing\"");
-    });
-    const bool is_ours = !named_ && header && header->name && headerComment(*header) == comment;
+  void comment(std::string_view comment) override {
+    const auto header =
+        headerInComment(comment, [&](const std::string& what) { cursor_.fail(what); });
+    const bool is_ours = header && (header->recording ||
+                                    (!named_ && header->name && headerComment(*header) == comment));
     if (header) take(*header);
     if (!is_ours) builder_.note(std::string(comment));
   }
@@ -82,6 +71,8 @@ class CisternReader {
   TextCursor cursor_;
   TraceBuilder builder_;
   bool named_ = false;
+  bool kept_ = false;            // the last event went to the builder
+  std::uint64_t passed_us_ = 0;  // of events that did not, since the last that did; <= kLongestUs
 };
 
 }  // namespace

@@ -9,21 +9,12 @@
 namespace cistern::trace {
 namespace {
 
-[[noreturn]] void failEmpty(Format format, const std::string& file) {
-  const std::string why =
-      format == Format::kRmm
-          ? "records no allocation behind its header; set RMM's logging resource before the first "
-            "one, and flush() it at the end"
-          : fmt::format("records no allocation; {}", kHowToRecord);
-  throw TraceError(file, why);
-}
-
 Recordings readText(Format format, std::string_view content, const std::string& file,
                     std::optional<std::uint32_t> gpu) {
-  if (gpu) {
-    throw TraceError(file, fmt::format("this is {}, and --gpu chooses one of the GPUs in a PyTorch "
-                                       "memory snapshot",
-                                       nameOf(format)));
+  if (gpu) failNoGpu(format, file);
+  if (format == Format::kSnapshot) {
+    throw TraceError(file,
+                     "is a snapshot of Cistern, which has no history; `cistern report` draws it");
   }
   Recordings read;
   read.traces.push_back(format == Format::kRmm ? readRmm(content, file)

@@ -38,6 +38,13 @@ class TextCursor final : public ErrorSite {
   std::string_view field(char separator);
   /// Takes a decimal field. Fails naming `what` if it is none, and says so if it is over `limit`.
   std::uint64_t number(char separator, std::uint64_t limit, std::string_view what);
+  /// Takes a field of hexadecimal digits. Fails naming `what` if it is none.
+  std::uint64_t hexadecimal(char separator, std::string_view what);
+  /// Takes a JSON string, with its quotes and what is between them, and returns what it stands for.
+  /// It ends at the separator or at the end of the line. Fails if there is none.
+  std::string jsonString(char separator);
+  /// Takes all that is left of the line.
+  std::string_view rest();
   /// The field that was taken last.
   std::string_view lastField() const {
     return line_.substr(field_begin_, field_end_ - field_begin_);

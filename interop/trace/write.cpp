@@ -81,7 +81,10 @@ void appendEvent(fmt::memory_buffer& text, const TraceEvent& event) {
 void writeTrace(const Trace& trace, const std::filesystem::path& path) {
   OutputFile file(path);
   fmt::memory_buffer text;
-  appendComment(text, headerComment({trace.name, trace.stream_uses}));
+  Header header;
+  header.name = trace.name;
+  header.stream_uses = trace.stream_uses;
+  appendComment(text, headerComment(header));
   for (const std::string& note : trace.notes) appendComment(text, note);
   for (const TraceEvent& event : trace.events) {
     if (text.size() >= kWriteChunk) file.write(text);

@@ -95,8 +95,9 @@ TEST_CASE("a fault in Cistern's format is named with line, column and what was e
        "t:1:5: expected a stream number, at most 1000000, found '1000001', which is too large"},
       {"a 1 0 soon", "t:1:7: expected a time in microseconds, found 'soon'"},
       {"a 1 0 1152921504606846977", "t:1:7: expected a trace shorter than 2^60 microseconds"},
-      {"a 1 0 0 0", "t:1:8: expected the end of the line, found ' 0'"},
-      {"a 1 0 0 ", "t:1:8: expected the end of the line, found ' '"},
+      {"a 1 0 0 0", "t:1:10: expected the number of a stack, found the end of the line"},
+      {"a 1 0 0 0 0 0 0 0", "t:1:16: expected the end of the line, found ' 0'"},
+      {"a 1 0 0 ", "t:1:9: expected an address in hexadecimal, found the end of the line"},
       {"a 1 0 0\nf 1 0",
        "t:2:3: expected the number of an allocation above, of which there is 1, found 1"},
       {"a 1 0 0\nf 0 0\nf 0 0", "t:3:3: allocation 0 is freed twice"},
@@ -112,8 +113,8 @@ TEST_CASE("a fault in Cistern's format is named with line, column and what was e
        "t:1:1: expected \"stream_uses\" to be \"recorded\" or \"missing\""},
       {"a 1 0 0\nf 0 0\ne 0", "t:3:4: expected a time in microseconds, found the end of the line"},
       {"a 1 0 0\nf 0 0\ne 0 0 0", "t:3:6: expected the end of the line, found ' 0'"},
-      {"a 1 0 0\nfree 0 0", "t:2:1: expected 'a', 'f', 'e' or '#', found 'free'"},
-      {"#\n\x01\xff", "t:2:1: expected 'a', 'f', 'e' or '#', found '\\x01\\xff'"},
+      {"a 1 0 0\nfree 0 0", "t:2:1: expected an event such as 'a' or 'f', or '#', found 'free'"},
+      {"#\n\x01\xff", "t:2:1: expected an event such as 'a' or 'f', or '#', found '\\x01\\xff'"},
   };
   for (const Case& c : cases) {
     CHECK(complaint(c.content) == c.complaint);

@@ -1,8 +1,8 @@
 // A recorded program with all that its recorder knew: each block's address, call stack, label and
 // pool, the memory that the allocator took from the device, and the requests that failed. A trace
 // (interop/trace) has the sizes, streams and times alone, which a replay needs. The readers make
-// one from each format that Cistern reads. `cistern report` draws it. Read next: builder.hpp, which
-// keeps the invariants below.
+// one from each format that Cistern reads. `cistern report` draws it. Read next:
+// recording_builder.hpp, which keeps the invariants below.
 #pragma once
 
 #include <cstdint>
@@ -39,17 +39,18 @@ struct PoolName {
 
 enum class EventKind : std::uint8_t {
   kAllocate,
-  kFree,      ///< the program freed the allocation
-  kUsesEnd,   ///< the uses of a freed allocation by other streams have ended
-  kReserve,   ///< the allocator took a segment from the device
-  kRelease,   ///< the allocator gave a segment back to the device
-  kMap,       ///< addresses have device memory behind them now
-  kUnmap,     ///< addresses have no device memory behind them any more
-  kFailed,    ///< a request found no memory
-  kMark,      ///< a moment that the program has named
+  kFree,     ///< the program freed the allocation
+  kUsesEnd,  ///< the uses of a freed allocation by other streams have ended
+  kReserve,  ///< the allocator took a segment from the device
+  kRelease,  ///< the allocator gave a segment back to the device
+  kMap,      ///< addresses have device memory behind them now
+  kUnmap,    ///< addresses have no device memory behind them any more
+  kFailed,   ///< a request found no memory
+  kMark,     ///< a moment that the program has named
 };
 
-/// One event. A million of them are 48 MB.
+/// One event. A million of them are 48 MB. kFree and kUsesEnd have the address, stack, label, pool
+/// and stream of their allocation.
 struct Event {
   std::uint64_t time_us = 0;  ///< since the recording began; never falls
   /// kAllocate: bytes asked for. kFree, kUsesEnd: which allocation, from 0. kFailed: bytes asked
@@ -59,7 +60,7 @@ struct Event {
   std::uint32_t stack = 0;
   std::uint32_t label = 0;
   std::uint32_t pool = 0;
-  std::uint32_t stream = 0;  ///< an index of Recording::streams
+  std::uint32_t stream = 0;   ///< an index of Recording::streams
   std::uint32_t failure = 0;  ///< kFailed: an index of Recording::failures
   EventKind kind = EventKind::kAllocate;
 };
@@ -92,7 +93,9 @@ enum class Source : std::uint8_t { kTrace, kDump, kSnapshot, kPytorch, kRmm };
 ///   .stream < streams.size();
 ///   stacks[0], labels[0], pools[0] and streams[0] are the empty stack, no label, the default pool
 ///   and the default stream; node.parent < the node's own number;
-///   time_us never falls from one event to the next.
+///   time_us never falls from one event to the next;
+///   first_recorded <= events.size();
+///   all texts are UTF-8.
 struct Recording {
   std::string name;
   std::string file;    ///< the path that it was read from
@@ -109,10 +112,11 @@ struct Recording {
   std::vector<std::uint64_t> streams{0};  ///< the file's own names, a number or an address
   std::vector<std::string> marks;
   std::vector<Failure> failures;
-  std::vector<std::string> notes;  ///< for people: what the reader left out, and the file's comments
-  bool has_times = true;           ///< false: times are the numbers of events
-  bool has_addresses = false;      ///< every allocation of more than 0 bytes has its address
-  bool has_reserved = false;       ///< kReserve … kUnmap tell what the allocator had reserved
+  std::vector<std::string>
+      notes;                   ///< for people: what the reader left out, and the file's comments
+  bool has_times = true;       ///< false: times count the events from first_recorded
+  bool has_addresses = false;  ///< every allocation of more than 0 bytes has its address
+  bool has_reserved = false;   ///< kReserve … kUnmap tell what the allocator had reserved
   trace::StreamUses stream_uses = trace::StreamUses::kNotSaid;
 };
 

@@ -1,0 +1,95 @@
+// The walk that checks what recording_model.hpp promises; shares no code with what builds a
+// recording.
+#include <algorithm>
+
+#include "allocator/base/check.hpp"
+#include "interop/recording/recording_model.hpp"
+
+namespace cistern::recording {
+namespace {
+
+enum class Life : std::uint8_t { kLive, kFreed, kUnused };
+
+// The events that the walk has seen so far.
+struct Walk {
+  const Recording& recording;
+  std::vector<Life> lives;  // by allocation
+  std::vector<std::size_t> made_by;
+  std::uint64_t time_us = 0;
+  std::uint64_t live_bytes = 0;
+};
+
+void checkTables(const Recording& r) {
+  CISTERN_CHECK(!r.stacks.empty() && r.stacks[0].parent == 0);
+  CISTERN_CHECK(!r.labels.empty() && r.labels[0].parent == 0 && r.labels[0].name.empty());
+  CISTERN_CHECK(!r.pools.empty() && r.pools[0].uuid == 0 && r.pools[0].uid == 0);
+  CISTERN_CHECK(!r.streams.empty() && r.streams[0] == 0);
+  for (std::size_t i = 1; i < r.stacks.size(); ++i) {
+    CISTERN_CHECK(r.stacks[i].parent < i);
+    CISTERN_CHECK(r.stacks[i].frame < r.frames.size());
+  }
+  for (std::size_t i = 1; i < r.labels.size(); ++i) CISTERN_CHECK(r.labels[i].parent < i);
+}
+
+void checkNumbers(const Recording& r, const Event& event) {
+  CISTERN_CHECK(event.stack < r.stacks.size());
+  CISTERN_CHECK(event.label < r.labels.size());
+  CISTERN_CHECK(event.pool < r.pools.size());
+  CISTERN_CHECK(event.stream < r.streams.size());
+  if (event.kind == EventKind::kFailed) {
+    CISTERN_CHECK(event.failure < r.failures.size());
+    CISTERN_CHECK(event.value == r.failures[event.failure].requested);
+  }
+  if (event.kind == EventKind::kMark) CISTERN_CHECK(event.value < r.marks.size());
+}
+
+void checkEnd(Walk& walk, const Event& event) {
+  CISTERN_CHECK(event.value < walk.lives.size());
+  const Event& made = walk.recording.events[walk.made_by[event.value]];
+  CISTERN_CHECK(event.address == made.address && event.stack == made.stack);
+  CISTERN_CHECK(event.label == made.label && event.pool == made.pool);
+  CISTERN_CHECK(event.stream == made.stream);
+  Life& life = walk.lives[event.value];
+  if (event.kind == EventKind::kUsesEnd) {
+    CISTERN_CHECK(life == Life::kFreed);
+    life = Life::kUnused;
+    return;
+  }
+  CISTERN_CHECK(life == Life::kLive);
+  life = Life::kFreed;
+  walk.live_bytes -= made.value;
+}
+
+void checkEvent(Walk& walk, std::size_t number) {
+  const Event& event = walk.recording.events[number];
+  CISTERN_CHECK(event.time_us >= walk.time_us);
+  walk.time_us = event.time_us;
+  checkNumbers(walk.recording, event);
+  if (event.kind == EventKind::kAllocate) {
+    walk.lives.push_back(Life::kLive);
+    walk.made_by.push_back(number);
+    walk.live_bytes += event.value;
+    CISTERN_CHECK(walk.live_bytes <= std::uint64_t{1} << 60);
+    if (walk.recording.has_addresses) CISTERN_CHECK(event.value == 0 || event.address != 0);
+  } else if (event.kind == EventKind::kFree || event.kind == EventKind::kUsesEnd) {
+    checkEnd(walk, event);
+  }
+}
+
+bool tellsReserved(const Event& event) {
+  return event.kind >= EventKind::kReserve && event.kind <= EventKind::kUnmap;
+}
+
+}  // namespace
+
+void audit(const Recording& recording) {
+  checkTables(recording);
+  Walk walk{recording, {}, {}};
+  for (std::size_t i = 0; i < recording.events.size(); ++i) checkEvent(walk, i);
+  CISTERN_CHECK(walk.lives.size() == recording.allocations);
+  CISTERN_CHECK(recording.first_recorded <= recording.events.size());
+  CISTERN_CHECK(recording.has_reserved ==
+                std::any_of(recording.events.begin(), recording.events.end(), tellsReserved));
+}
+
+}  // namespace cistern::recording
