@@ -16,42 +16,49 @@ namespace {
 using trace::Format;
 using trace::TraceError;
 
-Recording readText(Format format, std::string_view content, const std::string& file) {
-  switch (format) {
-    case Format::kRmm:
-      return readRmmRecording(content, file);
-    case Format::kSnapshot:
-      return readSnapshotRecording(content, file);
-    default:
-      return readCisternRecording(content, file);
+std::vector<Recording> readText(Format format, std::string_view content, const std::string& file) {
+  std::vector<Recording> read;
+  if (format == Format::kRmm) {
+    read.push_back(readRmmRecording(content, file));
+  } else if (format == Format::kSnapshot) {
+    read.push_back(readSnapshotRecording(content, file));
+  } else {
+    read.push_back(readCisternRecording(content, file));
   }
+  if (read[0].events.empty()) trace::failEmpty(format, file);
+  return read;
 }
 
 }  // namespace
 
-std::vector<Recording> parseRecordings(std::string content, const std::string& file,
+std::vector<Recording> parseRecordings(std::string_view content, const std::string& file,
                                        std::optional<std::uint32_t> gpu) {
   if (content.empty()) throw TraceError(file, fmt::format("is empty; {}", trace::kHowToRecord));
   if (content.size() > trace::kMaxFileBytes) {
     throw TraceError(file, "is longer than any trace taken");
   }
   const Format format = trace::formatOf(content, file);
-  if (format == Format::kPytorch) return readPytorchRecordings(std::move(content), file, gpu);
+  if (format == Format::kPytorch) {
+    trace::TextSource source(content);
+    return readPytorchRecordings(source, file, gpu);
+  }
   if (gpu) trace::failNoGpu(format, file);
-  std::vector<Recording> read;
-  read.push_back(readText(format, content, file));
-  if (read[0].events.empty()) trace::failEmpty(format, file);
-  return read;
+  return readText(format, content, file);
 }
 
+// A PyTorch snapshot is read piece by piece, and is never whole in memory.
 std::vector<Recording> readRecordings(const std::filesystem::path& path,
                                       const trace::ReadLimits& limits,
                                       std::optional<std::uint32_t> gpu) {
-  std::vector<Recording> read =
-      parseRecordings(trace::loadFile(path, limits), trace::nameInErrors(path), gpu);
+  const std::string file = trace::nameInErrors(path);
+  trace::TraceFile open(path, limits);
+  const bool is_pytorch = open.format() == Format::kPytorch;
+  if (gpu && !is_pytorch) trace::failNoGpu(open.format(), file);
+  std::vector<Recording> read = is_pytorch ? readPytorchRecordings(open, file, gpu)
+                                           : readText(open.format(), open.rest(), file);
   const std::string name = path == trace::kStandardInput ? "stdin" : trace::stemOf(path);
   for (Recording& recording : read) {
-    recording.file = trace::nameInErrors(path);
+    recording.file = file;
     if (recording.name.empty()) recording.name = name;
     if (read.size() > 1) recording.name += fmt::format(" [{}]", recording.device);
   }

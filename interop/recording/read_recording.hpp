@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interop/recording/recording_model.hpp"
@@ -22,8 +23,8 @@ std::vector<Recording> readRecordings(const std::filesystem::path& path,
                                       std::optional<std::uint32_t> gpu = std::nullopt);
 
 /// The same for text already in memory and not compressed; `file` is what errors call it. A
-/// recording has a name only if the text has. The text is freed where it is no longer needed.
-std::vector<Recording> parseRecordings(std::string content, const std::string& file,
+/// recording has a name only if the text has.
+std::vector<Recording> parseRecordings(std::string_view content, const std::string& file,
                                        std::optional<std::uint32_t> gpu = std::nullopt);
 
 }  // namespace cistern::recording

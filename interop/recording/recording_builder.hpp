@@ -62,7 +62,7 @@ class RecordingBuilder {
   /// Says that the last event came `delta_us` after the one before it. Pre: there is one, and this
   /// was not said of it yet. Events of which it is not said come at once.
   void setDelta(std::uint64_t delta_us);
-  /// Says more of the last event. Pre: it is an allocation or a failed request.
+  /// Says more of the last event. Pre: it is no kFree, kUsesEnd or kMark.
   void setWhere(const Whereabouts& where);
   /// Says more of the last event. Pre: it is a failed request.
   void setFailure(Failure failure);

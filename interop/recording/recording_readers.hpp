@@ -1,5 +1,5 @@
-// The readers of recordings, one for each format. Each takes a whole uncompressed file and what
-// errors call it, and throws trace::TraceError. A recording comes named only where the file itself
+// The readers of recordings, one for each format. Each takes an uncompressed file and what errors
+// call it, and throws trace::TraceError. A recording comes named only where the file itself
 // holds a name.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "interop/recording/recording_model.hpp"
+#include "interop/trace/byte_source.hpp"
 
 namespace cistern::recording {
 
@@ -20,7 +21,7 @@ Recording readCisternRecording(std::string_view content, const std::string& file
 Recording readRmmRecording(std::string_view content, const std::string& file);
 
 /// The pickle that torch.cuda.memory._dump_snapshot writes. `gpu` as for readRecordings.
-std::vector<Recording> readPytorchRecordings(std::string content, const std::string& file,
+std::vector<Recording> readPytorchRecordings(trace::ByteSource& source, const std::string& file,
                                              std::optional<std::uint32_t> gpu);
 
 /// The JSON that cistern_snapshot writes.

@@ -30,7 +30,8 @@ Gunzip::Gunzip(std::string name, std::optional<std::uint64_t> most)
 
 Gunzip::~Gunzip() { inflateEnd(zip_.get()); }
 
-void Gunzip::take(std::string_view bytes) {
+std::string_view Gunzip::take(std::string_view bytes) {
+  content_.clear();
   // zlib does not write to its input, but older headers do not say so.
   zip_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   zip_->avail_in = static_cast<uInt>(bytes.size());
@@ -40,6 +41,7 @@ void Gunzip::take(std::string_view bytes) {
     if (!ended_) inflateSome();
     // With room left in its output zlib has nothing more to give.
   } while (zip_->avail_in > 0 || (!ended_ && zip_->avail_out == 0));
+  return content_;
 }
 
 void Gunzip::inflateSome() {
@@ -49,6 +51,7 @@ void Gunzip::inflateSome() {
   zip_->avail_out = static_cast<uInt>(kStep);
   const int code = inflate(zip_.get(), Z_NO_FLUSH);
   content_.resize(before + kStep - zip_->avail_out);
+  unpacked_ += content_.size() - before;
   if (code == Z_STREAM_END) {
     ended_ = true;
   } else if (code != Z_OK && code != Z_BUF_ERROR) {
@@ -74,20 +77,19 @@ void Gunzip::nextMember() {
 void Gunzip::requireNoMoreThanAllowed() const {
   const std::uint64_t packed = taken_ - zip_->avail_in;
   const std::uint64_t most = most_.value_or(std::max(kAlwaysAllowed, kMostTimes * packed));
-  if (content_.size() > kMaxFileBytes) {
+  if (unpacked_ > kMaxFileBytes) {
     fail(fmt::format("is longer than {} uncompressed, the longest trace taken",
                      formatBytes(kMaxFileBytes)));
   }
-  if (content_.size() <= most) return;
+  if (unpacked_ <= most) return;
   fail(
       fmt::format("{} of gzip data unpack to more than {}, which no recorded program does; if "
                   "this one is sound, --max-unpacked SIZE takes it",
                   formatBytes(packed), formatBytes(most)));
 }
 
-std::string Gunzip::finish() {
+void Gunzip::finish() const {
   if (!ended_) fail("the gzip data ends early");
-  return std::move(content_);
 }
 
 void Gunzip::fail(const std::string& what) const { throw TraceError(name_, what); }

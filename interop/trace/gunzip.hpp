@@ -23,12 +23,13 @@ class Gunzip {
   /// Whether a file that begins so is gzip.
   static bool isZipped(std::string_view start) { return start.substr(0, 2) == "\x1f\x8b"; }
 
-  /// The next bytes of the file. Throws TraceError for damaged data, and if it unpacks to too much.
-  /// Throws it also for other data behind the end (except zeros, which fill up tapes).
-  void take(std::string_view bytes);
+  /// The next bytes of the file. Returns what they unpack to, which is valid until the next call.
+  /// Throws TraceError for damaged data, and if the file unpacks to too much. Throws it also for
+  /// other data behind the end (except zeros, which fill up tapes).
+  std::string_view take(std::string_view bytes);
 
-  /// All that the file holds; it is spent. Throws TraceError when the data ended early.
-  std::string finish();
+  /// Throws TraceError if the data ended early. Call it behind the last byte of the file.
+  void finish() const;
 
  private:
   void inflateSome();
@@ -40,9 +41,10 @@ class Gunzip {
   std::string name_;
   std::optional<std::uint64_t> most_;
   std::unique_ptr<z_stream_s> zip_;
-  std::uint64_t taken_ = 0;  ///< bytes of the file that were given to take() before this call
-  std::string content_;
-  bool ended_ = false;  ///< at the end of a member; a file may have several
+  std::uint64_t taken_ = 0;     ///< bytes of the file that were given to take() before this call
+  std::string content_;         ///< what the bytes of the last take() unpack to
+  std::uint64_t unpacked_ = 0;  ///< bytes that the file has unpacked to
+  bool ended_ = false;          ///< at the end of a member; a file may have several
 };
 
 }  // namespace cistern::trace

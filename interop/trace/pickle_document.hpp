@@ -1,13 +1,19 @@
 // The contents of a pickle, as plain data in one arena. Values are named by index, so sharing and
 // cycles in the pickle cost nothing here, and tearing it down needs no recursion. Read next:
 // pickle_machine.hpp, which fills it.
+//
+// A reader may take a container out as soon as it is complete: see `take`. Then the memory of what
+// it held serves what comes next, so a list of millions of dicts takes no more than the reader
+// keeps.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +33,7 @@ enum class ValueKind : std::uint8_t {
   kTuple,
   kDict,
   kSet,
+  kTaken,  ///< a container that a reader has taken out; it stands for a number of the reader's
 };
 
 /// Python's name for the type: "int", "dict", …
@@ -42,8 +49,11 @@ class PickleDocument {
 
   /// Pre: kind is kInt.
   std::int64_t integer(ValueId id) const { return static_cast<std::int64_t>(values_[id].payload); }
-  /// Pre: kind is kString or kBytes. A view of the pickle's own text, which must still exist;
-  /// escapes of protocol 0 stay as they are written.
+  /// Whether it is True.
+  bool isTrue(ValueId id) const {
+    return values_[id].kind == ValueKind::kBool && values_[id].payload != 0;
+  }
+  /// Pre: kind is kString or kBytes. Escapes of protocol 0 stay as they are written.
   std::string_view text(ValueId id) const;
   /// The elements of a list, tuple or set; of a dict, its keys and values in turn. Empty for
   /// others.
@@ -61,9 +71,30 @@ class PickleDocument {
   void extend(ValueId id, std::span<const ValueId> items);
   void setRoot(ValueId id) { root_ = id; }
 
+  /// Says that more than one place may name the value from now on.
+  void share(ValueId id) { values_[id].shared = true; }
+  /// Makes a container a kTaken that stands for `number`. Its ints that no other place names are
+  /// freed, with the room for its items. Pre: `id` is a container.
+  void take(ValueId id, std::uint32_t number);
+  /// The value True; that of add(kBool) is False.
+  static constexpr ValueId kTrue = 6;
+  /// What a list has in the place of an item that a reader took while it was appended.
+  static constexpr ValueId kTakenItem = 5;
+  /// The number that a kTaken stands for. Pre: kind is kTaken.
+  std::uint32_t takenAs(ValueId id) const {
+    return static_cast<std::uint32_t>(values_[id].payload);
+  }
+  /// A mark that a reader leaves on a dict: it has looked at it and does not take it. Adding to the
+  /// dict removes the mark.
+  void markSeen(ValueId id) { values_[id].seen = true; }
+  bool isSeen(ValueId id) const { return values_[id].seen; }
+
+  /// The items of all containers, and the gaps between them.
+  std::size_t itemCount() const { return items_.size(); }
   /// The memory that this takes.
   std::size_t bytes() const {
-    return values_.size() * sizeof(Value) + items_.capacity() * sizeof(ValueId);
+    return values_.size() * sizeof(Value) + items_.capacity() * sizeof(ValueId) + text_bytes_ +
+           free_bytes_;
   }
 
  private:
@@ -71,6 +102,8 @@ class PickleDocument {
     std::uint64_t payload;  // an int; where a text begins; where a container's items begin
     std::uint32_t length;   // of a text, or of a container in items
     ValueKind kind;
+    bool shared = false;  ///< more than one place may name it
+    bool seen = false;    ///< see markSeen
   };
   static_assert(sizeof(Value) == 16);
 
@@ -87,18 +120,34 @@ class PickleDocument {
     return (std::uint64_t{room.capacity} << 32) | room.begin;
   }
   ValueId addValue(Value value);
-  Room moveToEnd(Value& container, std::size_t capacity);
+  Room move(Value& container, std::size_t capacity);
+  Room makeRoom(std::size_t capacity);
+  void freeRoom(Room room);
+  std::string_view keep(std::string_view text);
 
-  bool isContainer(ValueId id) const { return values_[id].kind >= ValueKind::kList; }
+  bool isContainer(ValueId id) const {
+    return values_[id].kind >= ValueKind::kList && values_[id].kind <= ValueKind::kSet;
+  }
 
   // A deque does not hold its values twice while it grows. The first are those that are their kind
   // alone.
-  std::deque<Value> values_{{0, 0, ValueKind::kNone},
-                            {0, 0, ValueKind::kBool},
-                            {0, 0, ValueKind::kInt},
-                            {0, 0, ValueKind::kWideInt},
-                            {0, 0, ValueKind::kFloat}};
+  std::deque<Value> values_{{0, 0, ValueKind::kNone},      {0, 0, ValueKind::kBool},
+                            {0, 0, ValueKind::kInt, true}, {0, 0, ValueKind::kWideInt},
+                            {0, 0, ValueKind::kFloat},     {0, 0, ValueKind::kTaken, true},
+                            {1, 0, ValueKind::kBool}};
   std::vector<ValueId> items_;  // of all containers, and the gaps that those left which moved
+
+  static constexpr std::size_t kMostReused = 128;
+  std::vector<ValueId> free_values_;
+  // Gaps in items_ of so many items each; longer ones are not reused.
+  std::array<std::vector<std::uint32_t>, kMostReused + 1> free_rooms_;
+  std::size_t free_bytes_ = 0;  // that the two above take
+
+  // Equal texts that come soon after one another share a value.
+  static constexpr std::size_t kRecentTexts = 1024;
+  std::vector<ValueId> recent_texts_ = std::vector<ValueId>(kRecentTexts);
+  std::deque<std::string> texts_;  // each grows within its first room, so its characters stay
+  std::size_t text_bytes_ = 0;
   ValueId root_ = 0;
 };
 

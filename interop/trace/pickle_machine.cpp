@@ -12,8 +12,10 @@
 namespace cistern::trace {
 namespace {
 
-// A snapshot spends about eight values an event.
-constexpr std::size_t kMaxValues = std::size_t{1} << 26;
+// A snapshot keeps two or three values an event, and eight if its entries are not taken out.
+constexpr std::size_t kMaxValues = std::size_t{1} << 27;
+// Each item has its place in 32 bits, and a container that moves asks for twice its room.
+constexpr std::size_t kMaxItems = std::size_t{1} << 30;
 // Picklers number their memo from 0 or 1 upwards, so no slot is beyond the opcodes so far; the rest
 // is for hand-made files.
 constexpr std::uint64_t kSpareSlots = 1024;
@@ -23,30 +25,59 @@ constexpr std::uint64_t kSpareSlots = 1024;
 // ---- Input ----
 
 void PickleMachine::failTruncated(std::uint64_t wanted) const {
-  fail(fmt::format("expected {} more bytes, found {}", wanted, bytes_.size() - next_));
+  fail(fmt::format("expected {} more bytes, found {}", wanted, window_.size() - next_));
+}
+
+// Keeps what is left of the window, and adds a piece to it.
+bool PickleMachine::fetchPiece() {
+  before_window_ += next_;
+  window_.remove_prefix(std::exchange(next_, 0));
+  if (window_.empty()) {
+    window_ = source_.next();
+    return !window_.empty();
+  }
+  // The source may use the memory of its last piece again. A buffer that grows is not copied.
+  if (window_.data() != buffer_.data()) buffer_ = std::string(window_);
+  const std::string_view piece = source_.next();
+  buffer_ += piece;
+  window_ = buffer_;
+  return !piece.empty();
+}
+
+bool PickleMachine::fetch(std::uint64_t count) {
+  while (window_.size() - next_ < count) {
+    if (!fetchPiece()) return false;
+  }
+  return true;
 }
 
 void PickleMachine::failImmodest() const {
   fail(
       fmt::format("expected a recorded program, found values that take more than {} of memory: {} "
-                  "times the file's length and {}",
-                  formatBytes(most_bytes_), kPickleTimes, formatBytes(kPickleSpare)));
+                  "times the length read so far and {}",
+                  formatBytes(mostBytes()), kPickleTimes, formatBytes(kPickleSpare)));
 }
 
 std::string_view PickleMachine::takeLine() {
-  const std::size_t end = bytes_.find('\n', next_);
-  if (end == std::string_view::npos) fail("expected a line, found the end of the file");
-  const std::string_view line = bytes_.substr(next_, end - next_);
+  std::size_t end = window_.find('\n', next_);
+  while (end == std::string_view::npos) {
+    const std::size_t searched = window_.size() - next_;
+    if (!fetchPiece()) fail("expected a line, found the end of the file");
+    end = window_.find('\n', next_ + searched);
+  }
+  const std::string_view line = window_.substr(next_, end - next_);
   next_ = end + 1;
   return line;
 }
 
 void PickleMachine::requireEnd() {
-  if (next_ == bytes_.size()) return;
-  opcode_ = next_;
+  if (!fetch(1)) return;
+  opcode_ = offset();
   opcode_name_ = nullptr;
-  fail(fmt::format("expected the end of the file, found {} byte{} behind the pickle",
-                   bytes_.size() - next_, bytes_.size() - next_ == 1 ? "" : "s"));
+  std::uint64_t behind = window_.size() - next_;
+  for (next_ = window_.size(); fetchPiece(); next_ = window_.size()) behind += window_.size();
+  fail(fmt::format("expected the end of the file, found {} byte{} behind the pickle", behind,
+                   behind == 1 ? "" : "s"));
 }
 
 std::uint64_t PickleMachine::takeDecimal() {
@@ -59,7 +90,8 @@ std::uint64_t PickleMachine::takeDecimal() {
 // ---- Stack ----
 
 ValueId PickleMachine::addChecked(ValueId id) const {
-  if (id >= kMaxValues) fail("expected at most 2^26 values");
+  if (id >= kMaxValues) fail("expected at most 2^27 values");
+  if (document_.itemCount() >= kMaxItems) fail("expected at most 2^30 references");
   return id;
 }
 
@@ -79,7 +111,7 @@ void PickleMachine::pushLong(std::string_view bytes) {
 }
 
 void PickleMachine::pushDecimal(std::string_view text) {
-  if (text == "00" || text == "01") return push(ValueKind::kBool);
+  if (text == "00" || text == "01") return pushBool(text == "01");
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -90,8 +122,32 @@ void PickleMachine::pushDecimal(std::string_view text) {
   pushInteger(value);
 }
 
-void PickleMachine::pushContainer(ValueKind kind, const std::vector<ValueId>& items) {
-  push(addChecked(document_.addContainer(kind, items)));
+void PickleMachine::pushContainer(ValueKind kind, std::span<const ValueId> items) {
+  const bool is_list = kind == ValueKind::kList && !items.empty();
+  const ValueId id = addChecked(document_.addContainer(kind, is_list ? items.first(0) : items));
+  if (is_list) append(id, items);
+  push(id);
+}
+
+void PickleMachine::pushTopAgain() {
+  const ValueId id = top();
+  document_.share(id);
+  push(id);
+}
+
+// Puts the items behind those of the list. The taker has a look at each dict.
+void PickleMachine::append(ValueId list, std::span<const ValueId> items) {
+  if (!taker_) return document_.extend(list, items);
+  kept_.assign(items.begin(), items.end());
+  for (ValueId& item : kept_) {
+    if (document_.kind(item) != ValueKind::kDict || document_.isSeen(item)) continue;
+    if (taker_->take(document_, list, item)) {
+      item = PickleDocument::kTakenItem;
+    } else {
+      document_.markSeen(item);
+    }
+  }
+  document_.extend(list, kept_);
 }
 
 ValueId PickleMachine::top() const {
@@ -105,21 +161,20 @@ ValueId PickleMachine::pop() {
   return id;
 }
 
-std::vector<ValueId> PickleMachine::popToMark() {
+std::span<const ValueId> PickleMachine::popToMark() {
   if (marks_.empty()) fail("expected a mark on the stack, found none");
-  const std::size_t count = stack_.size() - marks_.back();
-  std::vector<ValueId> items = popCount(count);
+  const std::span<const ValueId> items = popCount(stack_.size() - marks_.back());
   marks_.pop_back();
   return items;
 }
 
-std::vector<ValueId> PickleMachine::popCount(std::size_t count) {
+std::span<const ValueId> PickleMachine::popCount(std::size_t count) {
   const std::size_t there = stack_.size() - fence();
   if (count > there) fail(fmt::format("expected {} values on the stack, found {}", count, there));
   const auto first = stack_.end() - static_cast<std::ptrdiff_t>(count);
-  std::vector<ValueId> items(first, stack_.end());
+  popped_.assign(first, stack_.end());
   stack_.erase(first, stack_.end());
-  return items;
+  return popped_;
 }
 
 void PickleMachine::popValueOrMark() {
@@ -130,25 +185,27 @@ void PickleMachine::popValueOrMark() {
   }
 }
 
-void PickleMachine::extendTop(ValueKind kind, const std::vector<ValueId>& items) {
+void PickleMachine::extendTop(ValueKind kind, std::span<const ValueId> items) {
   const ValueId target = top();
   if (document_.kind(target) != kind) {
     fail(fmt::format("expected a {} to add to, found {}", kindName(kind),
                      kindName(document_.kind(target))));
   }
+  if (document_.itemCount() >= kMaxItems) fail("expected at most 2^30 references");
+  if (kind == ValueKind::kList) return append(target, items);
   document_.extend(target, items);
 }
 
-void PickleMachine::requirePairs(const std::vector<ValueId>& items) const {
+void PickleMachine::requirePairs(std::span<const ValueId> items) const {
   if (items.size() % 2 != 0) fail("expected as many values as keys");
 }
 
-void PickleMachine::extendTopDict(const std::vector<ValueId>& items) {
+void PickleMachine::extendTopDict(std::span<const ValueId> items) {
   requirePairs(items);
   extendTop(ValueKind::kDict, items);
 }
 
-void PickleMachine::pushDict(const std::vector<ValueId>& items) {
+void PickleMachine::pushDict(std::span<const ValueId> items) {
   requirePairs(items);
   pushContainer(ValueKind::kDict, items);
 }
@@ -162,6 +219,7 @@ void PickleMachine::remember(std::uint64_t slot) {
   if (slot >= memo_.size()) memo_.resize(slot + 1, kUnset);
   if (memo_[slot] == kUnset) ++memo_used_;
   memo_[slot] = top();
+  document_.share(memo_[slot]);
 }
 
 void PickleMachine::recall(std::uint64_t slot) {

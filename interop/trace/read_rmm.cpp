@@ -1,4 +1,4 @@
-// The log that RMM's logging_resource_adaptor writes, with one call in each line:
+// RMM's log has one call in each line:
 //   Thread,Time,Action,Pointer,Size,Stream
 //   4711,15:23:45.123456,allocate,0x7f3c00000000,1024,0x0
 // Actions are allocate, free and "allocate failure"; pointers and streams are hexadecimal.
@@ -10,7 +10,7 @@
 #include "interop/trace/builder.hpp"
 #include "interop/trace/live_addresses.hpp"
 #include "interop/trace/readers.hpp"
-#include "interop/trace/text_cursor.hpp"
+#include "interop/trace/rmm_lines.hpp"
 
 namespace cistern::trace {
 namespace {
@@ -59,10 +59,9 @@ std::optional<std::uint64_t> hexadecimal(std::string_view text) {
 
 class RmmReader {
  public:
-  RmmReader(std::string_view content, const std::string& file)
-      : cursor_(content, file), builder_(cursor_) {}
+  RmmReader(TextCursor& cursor, RmmSink& sink) : cursor_(cursor), sink_(sink) {}
 
-  Trace read() {
+  void read() {
     while (cursor_.nextLine() && !looksLikeRmmHeader(cursor_.line())) {
     }
     requireColumns();
@@ -74,8 +73,6 @@ class RmmReader {
         readLine();
       }
     }
-    builder_.setStreamUses(StreamUses::kRecorded);  // RMM's frees are in stream order
-    return builder_.finish();
   }
 
  private:
@@ -105,8 +102,7 @@ class RmmReader {
     } else if (action == "free") {
       readFree(time);
     } else if (action == "allocate failure") {
-      readHexadecimal("a pointer");
-      readRest(kAnySize);
+      readFailure(time);
     } else {
       cursor_.failExpected("allocate, free or allocate failure");
     }
@@ -115,7 +111,8 @@ class RmmReader {
   void readAllocation(std::uint64_t time) {
     const std::uint64_t pointer = readHexadecimal("a pointer");
     const std::uint64_t bytes = cursor_.number(',', kMaxBytes, "a size in bytes, at most 2^60");
-    const auto before = live_.put(pointer, builder_.allocate(bytes, readStream()));
+    sink_.allocate(pointer, bytes, readStream());
+    const auto before = live_.put(pointer, lines_.size());
     if (before) {
       cursor_.fail(
           fmt::format("address 0x{:x} is allocated while the allocation of line {} lives there",
@@ -130,17 +127,20 @@ class RmmReader {
     const std::uint64_t pointer = readHexadecimal("a pointer");
     const auto allocation = live_.take(pointer);
     if (allocation) {
-      builder_.free(*allocation);
+      sink_.free(*allocation);
       stamp(time);
     } else if (pointer != 0) {  // freeing null means nothing, and programs do it
       cursor_.failExpected("the pointer of a live allocation");
     }
-    readRest(kAnySize);
+    cursor_.number(',', kAnySize, "a size in bytes");
+    readStream();
+    cursor_.expectLineEnd();
   }
 
-  void readRest(std::uint64_t most_bytes) {
-    cursor_.number(',', most_bytes, "a size in bytes");
-    readStream();
+  void readFailure(std::uint64_t time) {
+    readHexadecimal("a pointer");
+    const std::uint64_t bytes = cursor_.number(',', kAnySize, "a size in bytes");
+    if (sink_.failed(bytes, readStream())) stamp(time);
     cursor_.expectLineEnd();
   }
 
@@ -168,17 +168,39 @@ class RmmReader {
     const std::uint64_t last = last_time_.value_or(time);
     const bool midnight = last > time + kDay / 2;
     if (time > last || midnight || !last_time_) last_time_ = time;
-    builder_.setDelta(midnight ? time + kDay - last : *last_time_ - last);
+    sink_.elapsed(midnight ? time + kDay - last : *last_time_ - last);
   }
 
-  TextCursor cursor_;
-  TraceBuilder builder_;
+  TextCursor& cursor_;
+  RmmSink& sink_;
   LiveAddresses live_;
   std::vector<std::uint64_t> lines_;        // by allocation
   std::optional<std::uint64_t> last_time_;  // the latest so far; none before the first event
 };
 
+class TraceOfRmm final : public RmmSink {
+ public:
+  explicit TraceOfRmm(const TextCursor& cursor) : builder_(cursor) {}
+
+  void allocate(std::uint64_t, std::uint64_t bytes, std::uint64_t stream) override {
+    builder_.allocate(bytes, stream);
+  }
+  void free(std::uint64_t allocation) override { builder_.free(allocation); }
+  bool failed(std::uint64_t, std::uint64_t) override { return false; }
+  void elapsed(std::uint64_t delta_us) override { builder_.setDelta(delta_us); }
+
+  Trace finish() {
+    builder_.setStreamUses(StreamUses::kRecorded);  // RMM's frees are in stream order
+    return builder_.finish();
+  }
+
+ private:
+  TraceBuilder builder_;
+};
+
 }  // namespace
+
+void readRmmLines(TextCursor& cursor, RmmSink& sink) { RmmReader(cursor, sink).read(); }
 
 bool looksLikeRmmHeader(std::string_view line) {
   constexpr std::ptrdiff_t kMost = 4;
@@ -193,7 +215,10 @@ bool looksLikeRmmHeader(std::string_view line) {
 }
 
 Trace readRmm(std::string_view content, const std::string& file) {
-  return RmmReader(content, file).read();
+  TextCursor cursor(content, file);
+  TraceOfRmm sink(cursor);
+  readRmmLines(cursor, sink);
+  return sink.finish();
 }
 
 }  // namespace cistern::trace

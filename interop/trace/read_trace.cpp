@@ -36,13 +36,19 @@ Recordings parseTraces(std::string_view content, const std::string& file,
   if (content.empty()) throw TraceError(file, fmt::format("is empty; {}", kHowToRecord));
   if (content.size() > kMaxFileBytes) throw TraceError(file, "is longer than any trace taken");
   const Format format = formatOf(content, file);
-  if (format == Format::kPytorch) return readPytorch(content, file, gpu);
+  if (format == Format::kPytorch) {
+    TextSource source(content);
+    return readPytorch(source, file, gpu);
+  }
   return readText(format, content, file, gpu);
 }
 
 Recordings readTraces(const std::filesystem::path& path, const ReadLimits& limits,
                       std::optional<std::uint32_t> gpu) {
-  Recordings read = parseTraces(loadFile(path, limits), nameInErrors(path), gpu);
+  TraceFile file(path, limits);
+  Recordings read = file.format() == Format::kPytorch
+                        ? readPytorch(file, nameInErrors(path), gpu)
+                        : readText(file.format(), file.rest(), nameInErrors(path), gpu);
   const std::string name = path == kStandardInput ? "stdin" : stemOf(path);
   for (std::size_t i = 0; i < read.traces.size(); ++i) {
     Trace& trace = read.traces[i];

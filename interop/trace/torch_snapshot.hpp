@@ -1,51 +1,100 @@
-// The parts of a PyTorch memory snapshot that make traces: each device's recorded calls and the
-// blocks that were live at its end.
+// The parts of a PyTorch memory snapshot that make traces and recordings: each device's recorded
+// events, and the segments and blocks that were there at its end. Read next: torch_entries.hpp,
+// which takes the events out of the pickle, and torch_replay.hpp, which brings them in order.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <deque>
 #include <string>
 #include <vector>
 
-#include "interop/trace/pickle_document.hpp"
+#include "interop/trace/byte_source.hpp"
+#include "interop/trace/torch_tables.hpp"
 
 namespace cistern::trace {
 
-enum class SnapshotAction : std::uint8_t { kAlloc, kFreeRequested, kFreeCompleted };
+enum class SnapshotAction : std::uint8_t {
+  kOther,  ///< one that is passed over
+  kAlloc,
+  kFreeRequested,
+  kFreeCompleted,
+  kSegmentAlloc,
+  kSegmentFree,
+  kSegmentMap,
+  kSegmentUnmap,
+  kOom,
+  kSnapshot,
+  kAnnotate,
+};
+
+/// An event as PyTorch recorded it, with numbers of SnapshotTables. Ten million are 400 MB.
+struct SnapshotEntry {
+  std::uint64_t address = 0;  ///< of kOom: the device's free bytes
+  std::uint64_t bytes = 0;    ///< as the program asked for them
+  std::int64_t time_us = 0;   ///< 0 in snapshots without times
+  std::uint32_t stream = 0;
+  std::uint32_t stack = 0;
+  std::uint32_t label : 28 = 0;
+  std::uint32_t action_number : 4 = 0;
+  std::uint32_t pool = 0;  ///< 0 also where the snapshot has no pools of entries
+
+  SnapshotAction action() const { return static_cast<SnapshotAction>(action_number); }
+  /// Whether it is the program's own.
+  bool isCall() const {
+    return action() >= SnapshotAction::kAlloc && action() <= SnapshotAction::kFreeCompleted;
+  }
+};
+static_assert(sizeof(SnapshotEntry) <= 40);
 
 /// A piece of memory as PyTorch names it.
 struct SnapshotBlock {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  ///< as the program asked for them
-  std::uint64_t stream = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t stack = 0;
+  std::uint32_t label = 0;
+  std::uint32_t pool = 0;
 };
 
-struct SnapshotEvent {
-  SnapshotBlock block;
-  std::int64_t time_us = 0;  ///< 0 in snapshots without times
-  std::size_t index = 0;     ///< in the device's list, for complaints
-  SnapshotAction action = SnapshotAction::kAlloc;
+struct SnapshotSegment {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t pool = 0;
+  bool expandable = false;  ///< pages are mapped and unmapped in it
 };
 
 /// One GPU's part of a snapshot.
 struct DeviceHistory {
   std::uint32_t device = 0;
-  std::vector<SnapshotEvent> events;       ///< in order
+  std::deque<SnapshotEntry> entries;       ///< in order; all, so that a place in it is PyTorch's
+  std::uint64_t calls = 0;                 ///< of the entries, the program's own
   std::vector<SnapshotBlock> live_blocks;  ///< when the snapshot was taken
+  std::vector<SnapshotSegment> segments;   ///< then, too
 };
 
 struct Snapshot {
-  std::vector<DeviceHistory> devices;  ///< those with events, or the chosen one; by number
-  bool of_several = false;             ///< several have events
-  std::vector<std::string> left_out;   ///< for people: GPUs with live blocks and no events
+  SnapshotTables tables;
+  std::vector<DeviceHistory> devices;  ///< by number; each has entries, blocks or segments
+};
+
+/// How much of a snapshot is read.
+enum class SnapshotDetail : std::uint8_t {
+  kCalls,  ///< what a replay needs: stacks, labels and pools stay 0
+  kAll,
 };
 
 /// "cuda:1", as PyTorch calls a GPU.
 std::string gpuName(std::uint32_t device);
 
-/// Picks the snapshot out of the document. `gpu` chooses a GPU. Throws TraceError naming the entry
-/// that is not as PyTorch writes it. Throws it also if there are no events, or none of `gpu`.
-Snapshot readSnapshot(const PickleDocument& document, const std::string& file,
-                      std::optional<std::uint32_t> gpu);
+/// For messages about a snapshot without events.
+inline constexpr const char* kHowToRecordPytorch =
+    "call torch.cuda.memory._record_memory_history(context=None, max_entries=10_000_000) before "
+    "the "
+    "steps, and _dump_snapshot after them";
+
+/// Reads a pickle. Throws TraceError naming the entry that is not as PyTorch writes it, or the
+/// offset where the pickle is malformed.
+Snapshot readSnapshot(ByteSource& source, const std::string& file, SnapshotDetail detail);
 
 }  // namespace cistern::trace

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t kChunk = 256 * kKiB;
 
+}  // namespace
+
 class InputFile {
  public:
   explicit InputFile(const std::filesystem::path& path) : name_(nameInErrors(path)) {
@@ -39,16 +41,16 @@ class InputFile {
   }
 
   /// The next bytes; none at the end of the file.
-  std::string_view read() { return std::string_view(chunk_).substr(0, readAt(0)); }
-
-  /// The first bytes: enough to tell the format, unless the file is shorter. A pipe may give few at
-  /// a time.
-  std::string_view readStart() {
-    std::size_t length = 0;
-    for (std::size_t got = 1; got > 0 && length < kFormatBytes; length += got) got = readAt(length);
-    if (length == 0) fail(fmt::format("is empty; {}", kHowToRecord));
-    return std::string_view(chunk_).substr(0, length);
+  std::string_view read() {
+    ssize_t got = 0;
+    do {
+      got = ::read(file_, chunk_.data(), chunk_.size());
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+    return std::string_view(chunk_).substr(0, static_cast<std::size_t>(got));
   }
+
+  [[noreturn]] void fail(const std::string& what) const { throw TraceError(name_, what); }
 
  private:
   // A device may have no end. Opening one may act on it.
@@ -61,51 +63,111 @@ class InputFile {
     }
   }
 
-  std::size_t readAt(std::size_t at) {
-    ssize_t got = 0;
-    do {
-      got = ::read(file_, chunk_.data() + at, chunk_.size() - at);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
-    return static_cast<std::size_t>(got);
-  }
-
-  [[noreturn]] void fail(const std::string& what) const { throw TraceError(name_, what); }
-
   std::string name_;
   int file_ = -1;
   std::string chunk_ = std::string(kChunk, '\0');
 };
 
-std::string readZipped(InputFile& file, std::string_view first, const ReadLimits& limits) {
-  Gunzip gunzip(file.name(), limits.unpacked_bytes);
-  for (std::string_view bytes = first; !bytes.empty(); bytes = file.read()) gunzip.take(bytes);
-  std::string content = gunzip.finish();
-  if (content.empty()) throw TraceError(file.name(), fmt::format("is empty; {}", kHowToRecord));
-  return content;
-}
+// The file as next() gives it: out of its gzip, and no longer than is taken.
+class TraceFile::Input {
+ public:
+  Input(const std::filesystem::path& path, const ReadLimits& limits)
+      : file_(path), limits_(limits) {}
 
-// An endless stream of something else ends here.
-std::string readPlain(InputFile& file, std::string_view first) {
-  (void)formatOf(first, file.name());
-  std::string content;
-  content.reserve(std::min(file.size(), kMaxFileBytes) + 1);
-  for (std::string_view bytes = first; !bytes.empty(); bytes = file.read()) {
-    if (bytes.size() > kMaxFileBytes - content.size()) {
-      throw TraceError(file.name(), fmt::format("is longer than {}, the longest trace taken",
-                                                formatBytes(kMaxFileBytes)));
-    }
-    content += bytes;
+  const std::string& name() const { return file_.name(); }
+
+  /// A guess of the whole length; 0 where there is none.
+  std::uint64_t expectedBytes() const {
+    return gunzip_ ? 0 : std::min(file_.size(), kMaxFileBytes);
   }
-  return content;
+
+  std::string_view next() {
+    if (!began_) begin();
+    if (!gunzip_) return nextPlain();
+    while (true) {
+      const std::string_view packed = take();
+      if (packed.empty()) {
+        gunzip_->finish();
+        return {};
+      }
+      const std::string_view unpacked = gunzip_->take(packed);
+      if (!unpacked.empty()) return unpacked;
+    }
+  }
+
+ private:
+  // Two bytes tell gzip; a pipe may give one at a time.
+  void begin() {
+    began_ = true;
+    std::string_view piece = file_.read();
+    while (!piece.empty() && first_.size() + piece.size() < 2) {
+      first_ += piece;
+      piece = file_.read();
+    }
+    first_ += piece;
+    if (Gunzip::isZipped(first_)) gunzip_.emplace(file_.name(), limits_.unpacked_bytes);
+  }
+
+  std::string_view take() {
+    if (given_first_) return file_.read();
+    given_first_ = true;
+    return first_;
+  }
+
+  std::string_view nextPlain() {
+    const std::string_view piece = take();
+    if (piece.size() > kMaxFileBytes - taken_) {
+      file_.fail(
+          fmt::format("is longer than {}, the longest trace taken", formatBytes(kMaxFileBytes)));
+    }
+    taken_ += piece.size();
+    return piece;
+  }
+
+  InputFile file_;
+  const ReadLimits limits_;
+  std::optional<Gunzip> gunzip_;
+  bool began_ = false;
+  std::string first_;  // what told whether it is gzip
+  bool given_first_ = false;
+  std::uint64_t taken_ = 0;  // bytes of a plain file
+};
+
+TraceFile::TraceFile(const std::filesystem::path& path, const ReadLimits& limits)
+    : input_(std::make_unique<Input>(path, limits)) {
+  readStart();
 }
 
-}  // namespace
+TraceFile::~TraceFile() = default;
+
+// A short file is read whole here. An endless stream of something else ends here.
+void TraceFile::readStart() {
+  while (start_.size() < kFormatBytes) {
+    const std::string_view piece = input_->next();
+    if (piece.empty()) break;
+    start_ += piece;
+  }
+  if (start_.empty()) {
+    throw TraceError(input_->name(), fmt::format("is empty; {}", kHowToRecord));
+  }
+  format_ = formatOf(start_, input_->name());
+}
+
+std::string_view TraceFile::next() {
+  if (given_start_) return input_->next();
+  given_start_ = true;
+  return start_;
+}
+
+std::string TraceFile::rest() {
+  std::string content;
+  content.reserve(input_->expectedBytes() + 1);
+  for (std::string_view piece = next(); !piece.empty(); piece = next()) content += piece;
+  return content;
+}
 
 std::string loadFile(const std::filesystem::path& path, const ReadLimits& limits) {
-  InputFile file(path);
-  const std::string_view first = file.readStart();
-  return Gunzip::isZipped(first) ? readZipped(file, first, limits) : readPlain(file, first);
+  return TraceFile(path, limits).rest();
 }
 
 std::string nameInErrors(const std::filesystem::path& path) {

@@ -1,11 +1,14 @@
-// A trace file in memory, uncompressed. The one place that reads files.
+// A trace file, uncompressed: in memory, or piece by piece. The one place that reads files.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "interop/trace/byte_source.hpp"
+#include "interop/trace/format.hpp"
 #include "interop/trace/trace.hpp"
 
 namespace cistern::trace {
@@ -16,10 +19,32 @@ inline constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 31;
 /// The path that names the standard input.
 inline constexpr std::string_view kStandardInput = "-";
 
-/// The whole content of a plain or gzip file. Throws TraceError if the file cannot be read, is
-/// empty, is a device, or is longer than kMaxFileBytes. Throws it at the first bytes of a plain
-/// file that is in no format. Throws it also if its gzip data is damaged, ends early, is followed
-/// by something else or unpacks to more than `limits` allow.
+/// A plain or gzip file that is open. Each function throws TraceError if the file cannot be read,
+/// or is longer than kMaxFileBytes. It throws also if its gzip data is damaged, ends early, is
+/// followed by something else or unpacks to more than `limits` allow.
+class TraceFile final : public ByteSource {
+ public:
+  /// Throws TraceError also if the file is empty, is a device, or begins no format.
+  explicit TraceFile(const std::filesystem::path& path, const ReadLimits& limits = {});
+  ~TraceFile() override;
+
+  Format format() const { return format_; }
+  std::string_view next() override;
+  /// All that next() has not given.
+  std::string rest();
+
+ private:
+  class Input;
+
+  void readStart();
+
+  std::unique_ptr<Input> input_;
+  std::string start_;  // what was read to tell the format
+  bool given_start_ = false;
+  Format format_ = Format::kCistern;
+};
+
+/// The whole content of a plain or gzip file. Throws TraceError as TraceFile does.
 std::string loadFile(const std::filesystem::path& path, const ReadLimits& limits = {});
 
 /// The file's name in errors.

@@ -90,8 +90,8 @@ void recall(Machine& machine) {
 
 constexpr void addScalars(Table& table) {
   table['N'] = {"NONE", pushPlain<Kind::kNone>};
-  table[0x88] = {"NEWTRUE", pushPlain<Kind::kBool>};
-  table[0x89] = {"NEWFALSE", pushPlain<Kind::kBool>};
+  table[0x88] = {"NEWTRUE", [](Machine& m) { m.pushBool(true); }};
+  table[0x89] = {"NEWFALSE", [](Machine& m) { m.pushBool(false); }};
   table['I'] = {"INT", [](Machine& m) { m.pushDecimal(m.takeLine()); }};
   table['L'] = {"LONG", pushLongLine};
   table['J'] = {"BININT", pushInt32};
@@ -142,7 +142,7 @@ constexpr void addMachinery(Table& table) {
   table['('] = {"MARK", [](Machine& m) { m.pushMark(); }};
   table['0'] = {"POP", [](Machine& m) { m.popValueOrMark(); }};
   table['1'] = {"POP_MARK", [](Machine& m) { m.popToMark(); }};
-  table['2'] = {"DUP", [](Machine& m) { m.push(m.top()); }};
+  table['2'] = {"DUP", [](Machine& m) { m.pushTopAgain(); }};
   table['p'] = {"PUT", [](Machine& m) { m.remember(m.takeDecimal()); }};
   table['q'] = {"BINPUT", remember<1>};
   table['r'] = {"LONG_BINPUT", remember<4>};
@@ -192,8 +192,8 @@ void runOpcode(Machine& machine, unsigned char code) {
 
 }  // namespace
 
-PickleDocument unpickle(std::string_view bytes, const std::string& file) {
-  Machine machine(bytes, file);
+PickleDocument unpickle(ByteSource& source, const std::string& file, ItemTaker* taker) {
+  Machine machine(source, file, taker);
   unsigned char code = 0;
   do {
     code = machine.nextOpcode();

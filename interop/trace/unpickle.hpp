@@ -2,16 +2,17 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
+#include "interop/trace/byte_source.hpp"
 #include "interop/trace/pickle_document.hpp"
+#include "interop/trace/pickle_machine.hpp"
 
 namespace cistern::trace {
 
-/// Runs `bytes` up to STOP, which must end them. The document refers into `bytes`, which must
-/// outlive it; `file` is what errors call it. Throws TraceError with a byte offset if the pickle is
-/// malformed. Throws it also for every opcode that would name or run code: those are refused, never
-/// followed.
-PickleDocument unpickle(std::string_view bytes, const std::string& file);
+/// Runs the source's bytes up to STOP, which must end them. `taker` may take dicts out meanwhile;
+/// null takes none. `file` is what errors call the source. Throws TraceError with a byte offset if
+/// the pickle is malformed. Throws it also for every opcode that would name or run code: those are
+/// refused, never followed.
+PickleDocument unpickle(ByteSource& source, const std::string& file, ItemTaker* taker = nullptr);
 
 }  // namespace cistern::trace
