@@ -4,21 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <unordered_map>
 #include <vector>
 
+#include "interop/recording/reserved_ranges.hpp"
 #include "interop/trace/torch_snapshot.hpp"
 
 namespace cistern::recording {
-
-/// Reserved addresses from begin to end, of one segment or of pages in one.
-struct Reserved {
-  std::uint64_t begin = 0, end = 0;
-  std::uint32_t stream = 0;
-  std::uint32_t pool = 0;
-  bool expandable = false;
-};
 
 class ReservedBefore {
  public:
@@ -35,11 +27,7 @@ class ReservedBefore {
   std::uint32_t poolAt(std::uint64_t address) const;
 
  private:
-  void add(const Reserved& range);
-  void remove(std::uint64_t begin, std::uint64_t end);
-  const Reserved* rangeAt(std::uint64_t address) const;
-
-  std::map<std::uint64_t, Reserved> ranges_;  // by begin; they do not overlap
+  ReservedRanges ranges_;
   std::vector<Reserved> at_start_;
   std::unordered_map<std::uint64_t, std::uint32_t> pools_;  // by entry: of what it reserves; not 0
   bool of_several_pools_ = false;

@@ -1,0 +1,31 @@
+// The segments and blocks of a recording at its end, in the form in which PyTorch tells them: the
+// blocks of a segment cover it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "interop/recording/recording_model.hpp"
+
+namespace cistern::recording {
+
+struct EndBlock {
+  std::uint64_t bytes = 0;
+  std::uint64_t requested = 0;  ///< 0: it is free
+  std::uint32_t stack = 0;
+};
+
+struct EndSegment {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t pool = 0;
+  std::uint32_t stream = 0;
+  bool expandable = false;
+  std::vector<EndBlock> blocks;
+};
+
+/// By address. A block that lies in no segment, or in another block, is left out. Without
+/// has_reserved one segment holds all blocks that ever were. Pre: recording.has_addresses.
+std::vector<EndSegment> endState(const Recording& recording);
+
+}  // namespace cistern::recording

@@ -1,0 +1,78 @@
+#include "interop/recording/formats/write_pickle.hpp"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "interop/recording/formats/end_state.hpp"
+#include "tests/recording/formats_testing.hpp"
+#include "tests/support/catch.hpp"
+
+namespace cistern::recording::testing {
+namespace {
+
+TEST_CASE("a snapshot that is written is read with the same events") {
+  const test::TemporaryFile file("out.pickle");
+  const Recording before = sampleRecording();
+  writePickle({before}, file.path());
+  const Recording after = readRecordings(file.path()).at(0);
+  audit(after);
+  CHECK(after.device == "cuda:1");
+  REQUIRE(after.events.size() == before.events.size() - 1);  // a mark stands beside the events
+  std::size_t at = 0;
+  for (const Event& event : before.events) {
+    if (event.kind == EventKind::kMark) continue;
+    const Event& read = after.events[at++];
+    CHECK((read.kind == event.kind && read.value == event.value));
+    CHECK((read.address == event.address && read.time_us == event.time_us));
+    CHECK(after.streams[read.stream] == before.streams[event.stream]);
+    CHECK((read.stack == 0) == (event.stack == 0));
+  }
+  CHECK(after.failures.at(0).device_free == 12);
+  CHECK(after.labels.at(1).name == "forward / layer 0");
+  CHECK(after.pools.at(after.events[3].pool).uid == 7);
+}
+
+TEST_CASE("Python reads a snapshot that is written, in the shape of PyTorch's") {
+  const test::TemporaryFile file("out.pickle");
+  Recording other = parsed("#\na 700 0 0 10000 0 0 0\n");
+  other.device = "cuda:0";
+  writePickle({sampleRecording(), other}, file.path());
+  const std::string script = fmt::format("{}/tests/recording/walk_snapshot.py", CISTERN_SOURCE_DIR);
+  CHECK(std::system(fmt::format("python3 '{}' '{}'", script, file.path().string()).c_str()) == 0);
+}
+
+TEST_CASE("the blocks of a segment cover it at the end") {
+  const std::vector<EndSegment> segments = endState(sampleRecording());
+  REQUIRE(segments.size() == 2);
+  for (const EndSegment& segment : segments) {
+    std::uint64_t bytes = 0;
+    for (const EndBlock& block : segment.blocks) bytes += block.bytes;
+    CHECK(bytes == segment.bytes);
+  }
+  REQUIRE(segments[0].blocks.size() == 3);
+  CHECK(segments[0].blocks[0].bytes == 1024);
+  CHECK(segments[0].blocks[1].requested == 70);
+  CHECK(segments[0].blocks[1].bytes == 512);
+  CHECK(segments[1].expandable);
+  CHECK(segments[1].pool == 1);
+}
+
+TEST_CASE("without reserved memory one segment holds all blocks") {
+  const std::vector<EndSegment> segments =
+      endState(parsed("#\na 512 0 0 1000 0 0 0\na 100 0 0 4000 0 0 0\nf 0 0\n"));
+  REQUIRE(segments.size() == 1);
+  CHECK(segments[0].address == 0x1000);
+  CHECK(segments[0].bytes == 0x3000 + 100);
+  REQUIRE(segments[0].blocks.size() == 2);
+  CHECK(segments[0].blocks[1].requested == 100);
+}
+
+TEST_CASE("a recording without addresses cannot be a snapshot") {
+  const test::TemporaryFile file("out.pickle");
+  CHECK_THROWS_WITH(writePickle({parsed("# {\"name\": \"x\"}\na 1 0 0\n")}, file.path()),
+                    "x: knows no addresses, which a PyTorch snapshot needs");
+}
+
+}  // namespace
+}  // namespace cistern::recording::testing
