@@ -1,0 +1,112 @@
+// Puts the page together: unpacks the data, shows a recording, and shows another when it is chosen.
+(() => {
+  const { el } = cistern;
+  let view = null;
+  const body = (id) => document.querySelector(`#${id} > .body`);
+
+  function notes(recording, model) {
+    const texts = [...recording.notes, `Made by ${model.made_by}, with: ${model.command}`];
+    return el("ul", {}, texts.map((text) => el("li", { text })));
+  }
+
+  const keys = () => el("details", {}, el("summary", { text: "Keys" }), el("dl", { class: "keys-list" }, [
+    ["← →", "on the chart: one event, or one column of the chart. With Shift: a hundred events"],
+    ["Page Up, Page Down", "on the chart: the moment before, the moment after"],
+    ["← → ↑ ↓", "on the map: from block to block. On the flame graph: from frame to frame"],
+    ["+ − 0", "on the map: zoom in, zoom out, show all"],
+    ["Enter, Esc", "on the flame graph: zoom into a frame, show all"],
+    ["/", "go to the search of holders"]].map(([key, text]) => [el("dt", { text: key }), el("dd", { text })])));
+
+  /** Each part draws for itself: one that fails leaves the others, and says so. */
+  function part(id, act) {
+    try {
+      act(body(id));
+    } catch (error) {
+      body(id).replaceChildren(cistern.empty(`This part could not be drawn: ${error.message}`));
+      console.error(error);
+    }
+  }
+
+  function show(model, index) {
+    const recording = model.recordings[index];
+    cistern.hint.hide();
+    view = new cistern.View(recording, model);
+    cistern.view = view;
+    const shown = view;
+    part("answer", (node) => cistern.answer.draw(node, shown));
+    part("time", (node) => new cistern.Timeline(node, shown));
+    cistern.scrub.build(document.getElementById("scrub"), shown);
+    part("moment", (node) => cistern.moment.draw(node, shown));
+    part("holders", (node) => new cistern.Holders(node, shown));
+    part("free", (node) => cistern.freeMemory.draw(node, shown));
+    part("map", (node) => new cistern.Map(node, shown));
+    part("flame", (node) => new cistern.Flame(node, shown));
+    part("sizes", (node) => cistern.histograms.draw(node, shown));
+    part("leaks", (node) => cistern.lists.leaks(node, shown));
+    part("labels", (node) => cistern.lists.labels(node, shown));
+    part("calls", (node) => cistern.lists.calls(node, shown));
+    part("comparison", (node) => cistern.comparison.draw(node, shown));
+    body("notes").replaceChildren(notes(recording, model), keys());
+    document.title = `${recording.name}: ${cistern.answer.headline(shown)}`;
+    first(shown);
+    shown.redraw();
+  }
+
+  /** The moment that the page opens with: the first failure, else the peak. */
+  function first(shown) {
+    const { moments, timeline } = shown.recording;
+    const kinds = ["failure", "peak"].map((kind) => moments.findIndex((moment) => moment.kind === kind));
+    const index = kinds.find((found) => found >= 0);
+    if (index !== undefined) shown.goMoment(index);
+    else shown.goTime(timeline.edges[0]);
+  }
+
+  function contents() {
+    const entries = Array.from(document.querySelectorAll("section[data-short]")).map((section) =>
+      el("li", {}, el("a", { href: `#${section.id}`, text: section.dataset.short })));
+    document.getElementById("contents").replaceChildren(...entries);
+  }
+
+  function chooser(model) {
+    const select = document.getElementById("recording");
+    select.replaceChildren(...model.recordings.map(({ name }, i) => el("option", { value: i, text: name })));
+    document.getElementById("recording-chooser").hidden = model.recordings.length < 2;
+    select.addEventListener("change", () => show(model, Number(select.value)));
+  }
+
+  function listen() {
+    let width = 0;
+    new ResizeObserver(cistern.onceAFrame(() => {
+      const now = document.getElementById("main").clientWidth;
+      if (now !== width && view) view.redraw();
+      width = now;
+    })).observe(document.getElementById("main"));
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "/" || /INPUT|SELECT|TEXTAREA/.test(document.activeElement.tagName)) return;
+      event.preventDefault();
+      document.getElementById("holders-search").focus();
+    });
+  }
+
+  function start() {
+    const model = cistern.data.read();
+    document.querySelectorAll("main > section, #now").forEach((section) => { section.hidden = false; });
+    document.getElementById("loading").hidden = true;
+    cistern.theme.start((printing) => {
+      if (view) view.repaint(printing);
+    });
+    chooser(model);
+    contents();
+    listen();
+    show(model, model.comparison ? model.comparison.after : 0);
+    document.documentElement.dataset.ready = "yes";
+  }
+
+  try {
+    start();
+  } catch (error) {
+    document.getElementById("loading").hidden = false;
+    document.getElementById("loading").textContent = `The page's data cannot be read: ${error.message}`;
+    console.error(error);
+  }
+})();

@@ -1,0 +1,126 @@
+// The map of the memory at the chosen moment: exact within windows, coarse elsewhere.
+cistern.Map = class {
+  constructor(body, view) {
+    this.view = view;
+    this.heat = view.recording.heat ? new cistern.Heat(view.recording.heat) : null;
+    this.made = new Map();
+    this.chosen = -1;
+    this.height = 400;
+    this.build(body);
+    view.on("redraw", () => this.draw());
+    view.on("colours", () => this.legend());
+    view.on("position", () => this.draw());
+    this.legend();
+  }
+
+  build(body) {
+    const { el } = cistern;
+    this.canvas = el("canvas", { "aria-hidden": "true" });
+    this.box = el("div", { class: "map", id: "map-box", tabindex: 0, role: "application", "aria-roledescription": "map of the memory",
+                           "aria-label": "Map of the memory. Arrow keys go from block to block; plus and minus zoom." }, this.canvas);
+    this.about = el("p", { class: "soft", id: "map-about" });
+    this.detail = el("p", { class: "detail", id: "map-block" });
+    this.legendList = el("ul", { class: "legend plain" });
+    const by = ["pool", "stream", "label", "site"].filter((kind) => this.view.kinds(kind) > 0);
+    this.switcher = by.length > 0 ? cistern.choice("Colour by", "colour-by", by.map((kind) => [kind, cistern.byName[kind]]),
+                                                   this.view.by, (kind) => this.view.colourBy(kind)) : null;
+    const button = (text, act) => el("button", { type: "button", class: "quiet", text, on: { click: () => { act(); this.draw(); } } });
+    this.zoomers = el("span", { class: "group" }, button("Zoom in", () => this.zoomBy(2)), button("Zoom out", () => this.zoomBy(0.5)),
+                      button("Show all", () => this.zoomBy(0)));
+    body.replaceChildren(...[this.heat ? cistern.heatChart(this.heat, this.view) : null, this.about,
+      el("div", { class: "tools" }, this.switcher, this.zoomers), this.box, this.detail, this.legendList].filter(Boolean));
+    cistern.mapActs(this);
+  }
+
+  legend() {
+    const { el } = cistern;
+    const colours = cistern.colours.now();
+    const entry = (colour, text) => el("li", {}, el("span", { class: "swatch", style: { "--colour": colour } }), el("span", { text }));
+    const ranks = this.view.ranks();
+    const keys = [...ranks].slice(0, 8).map(([key, rank]) => entry(cistern.colours.ofRank(rank), this.view.names.key(this.view.by, key)));
+    this.legendList.replaceChildren(...keys, entry(colours.rest, "all others"), entry(colours.reserved, "reserved, free"),
+                                    entry(colours.pending, "freed, waits for other streams"));
+    const radio = this.switcher && this.switcher.querySelector(`input[value="${this.view.by}"]`);
+    if (radio) radio.checked = true;
+  }
+
+  /** What the map needs of a window, made once: the tape, and where its pieces and blocks lie on it. */
+  layout(index) {
+    if (!this.made.has(index)) {
+      const window = this.view.window(index);
+      const extents = window.pieces.map((piece) => [piece.address, piece.bytes]);
+      window.byAddress.forEach((b) => extents.push([window.address[b], window.bytes[b]]));
+      const tape = new cistern.Tape(extents);
+      this.made.set(index, { window, tape, sight: new cistern.TapeView(tape.length),
+        pieces: window.pieces.map((piece) => ({ ...piece, offset: tape.offset(piece.address) })),
+        offsets: Float64Array.from(window.byAddress, (b) => tape.offset(window.address[b])) });
+    }
+    return this.made.get(index);
+  }
+
+  /** What is drawn at the position: { sight, layout } or { sight, heat }; null if nothing is known. */
+  shown() {
+    const { window } = this.view.position;
+    if (window !== null) {
+      const layout = this.layout(window);
+      if (layout.tape.length > 0) return { layout, sight: layout.sight };
+    }
+    if (!this.heat) return null;
+    this.heatSight = this.heatSight || new cistern.TapeView(this.heat.model.rows * this.heat.model.row_bytes);
+    return { heat: this.heat, sight: this.heatSight };
+  }
+
+  draw() {
+    if (!this.view.position) return;
+    const shown = this.shown();
+    this.box.hidden = this.zoomers.hidden = this.legendList.hidden = !shown;
+    if (!shown) {
+      this.about.textContent = "The recording has no addresses here, so there is nothing to draw.";
+      return;
+    }
+    const { context, width, height } = cistern.fitted(this.canvas, this.height);
+    const left = width < 520 ? 8 : 116;
+    shown.sight.fit(left, width - left - 12, height - 4);
+    if (shown.layout) this.drawExact(context, shown);
+    else this.drawCoarse(context, shown);
+  }
+
+  drawExact(context, { layout, sight }) {
+    const { at } = this.view.position;
+    const ranks = this.view.ranks();
+    const values = layout.window[this.view.by === "site" ? "stack" : this.view.by];
+    const paint = cistern.mapPaint;
+    paint.axis(context, sight, (offset) => "0x" + Math.round(layout.tape.address(offset)).toString(16));
+    paint.reserved(context, sight, layout, at);
+    paint.blocks(context, sight, layout, at, (b) => ranks.get(values[b]));
+    if (this.chosen >= 0) this.drawChosen(context, layout, sight);
+    const { units } = cistern;
+    this.setAbout(`Exact: every block after event ${units.count(layout.window.first + at)}. A row is ${units.bytes(sight.rowBytes)}.`);
+  }
+
+  drawChosen(context, layout, sight) {
+    const b = this.chosen;
+    const at = this.view.position.at;
+    if (b >= layout.window.blocks || !(layout.window.lives(b, at) || layout.window.waits(b, at))) return;
+    cistern.mapPaint.cursor(context, sight, layout.tape.offset(layout.window.address[b]), layout.window.bytes[b]);
+  }
+
+  drawCoarse(context, { heat, sight }) {
+    cistern.mapPaint.axis(context, sight, (offset) => "0x" + Math.round(heat.address(offset)).toString(16));
+    cistern.mapPaint.heat(context, sight, heat, heat.column(this.view.position.us));
+    this.setAbout(`Coarse: the darker, the more of ${cistern.units.bytes(heat.model.row_bytes)} is allocated. ` +
+                  "Around the moments the map shows every block.");
+  }
+
+  setAbout(text) {
+    if (this.about.textContent !== text) this.about.textContent = text;
+  }
+
+  zoomBy(factor) {
+    const shown = this.shown();
+    if (!shown) return;
+    const { sight } = shown;
+    if (factor === 0) [sight.zoomed, sight.top] = [1, 0];
+    else sight.zoom(factor, sight.left + sight.width / 2, sight.height / 2);
+  }
+};

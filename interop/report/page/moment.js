@@ -1,0 +1,76 @@
+// The chosen moment: which moments there are, and how the memory was divided then.
+cistern.moment = (() => {
+  const { el, units, sentences } = cistern;
+
+  function chips(view) {
+    const { moments } = view.recording;
+    if (moments.length === 0) return cistern.empty("The recording has no events, so there is no moment to choose.");
+    const chip = (moment, index) => el("button", { type: "button", class: `chip ${moment.kind}`, "data-moment": index,
+      "aria-pressed": "false", on: { click: () => view.goMoment(index) } },
+      el("span", { text: sentences.title(view, moment) }),
+      el("small", { text: `${view.time(moment.at_us)} · ${sentences.asked(moment)}` }));
+    return el("div", { class: "chips", role: "group", "aria-label": "Moments", tabindex: 0 }, moments.map(chip));
+  }
+
+  /** What is known of the position: from its moment, else its window, else the timeline's column. */
+  function figures(view) {
+    const { us, window, at, moment } = view.position;
+    const { timeline, moments } = view.recording;
+    const column = view.column(us);
+    const of = (values) => (values ? values[column] : null);
+    const coarse = { asked: timeline.asked[column], allocated: of(timeline.allocated), reserved: of(timeline.reserved),
+                     limit: timeline.limit, exact: false, request: null };
+    if (moment !== null) {
+      const { asked, allocated, reserved, limit, request } = moments[moment];
+      return { asked, allocated, reserved, limit: limit || timeline.limit, request, exact: true };
+    }
+    if (window === null) return coarse;
+    const sums = cistern.state.sums(view.window(window), at);
+    const reserved = sums.reserved > 0 ? sums.reserved : null;
+    return { ...coarse, asked: sums.asked, reserved, allocated: null, exact: true };
+  }
+
+  /** The parts of the memory, from what the program asked for to what nobody took. */
+  function parts({ asked, allocated, reserved, limit }) {
+    const used = Math.max(asked, allocated ?? asked);
+    const held = Math.max(used, reserved ?? used);
+    return [["asked", "Asked for by the program", asked], ["rounding", "Rounding", used - asked],
+            ["free", "Reserved, but free", held - used],
+            ["beyond", "Not reserved, up to the limit", limit ? Math.max(0, limit - held) : 0]].filter(([, , size]) => size > 0);
+  }
+
+  function balance(known) {
+    const divided = parts(known);
+    const sum = d3.sum(divided, ([, , size]) => size);
+    const request = known.request ? known.request.bytes : 0;
+    const beyond = divided.find(([name]) => name === "beyond");
+    const start = sum - (beyond ? beyond[2] : 0);
+    const scale = Math.max(sum, start + request, 1);
+    const width = (size) => ({ width: `${(100 * size) / scale}%` });
+    const bars = el("div", { class: "balance", role: "img", "aria-label": divided.map(([, name, size]) =>
+      `${name}: ${units.bytes(size)}`).join("; ") || "Nothing is in use" },
+      divided.map(([name, , size]) => el("span", { class: `part ${name}`, style: width(size) })));
+    const ask = request > 0 ? el("div", { class: "balance request", role: "img",
+      "aria-label": `The request: ${units.bytes(request)}, beside ${units.bytes(beyond ? beyond[2] : 0)} that was not reserved` },
+      el("span", { style: width(start) }), el("span", { class: "part asked-for", style: width(request) })) : null;
+    const keys = divided.map(([name, text, size]) => el("li", {}, el("span", { class: `swatch part ${name}` }),
+      el("span", { text }), el("strong", { text: units.bytes(size) })));
+    if (request > 0) keys.push(el("li", {}, el("span", { class: "swatch part asked-for" }), el("span", { text: "The failed request" }),
+                                  el("strong", { text: units.bytes(request) })));
+    return [bars, ask, el("ul", { class: "legend plain" }, keys)].filter(Boolean);
+  }
+
+  function draw(body, view) {
+    const list = chips(view);
+    const where = el("div", { class: "where", id: "balance" });
+    body.replaceChildren(list, where);
+    view.on("position", () => {
+      list.querySelectorAll("button").forEach((chip) => {
+        const pressed = String(Number(chip.dataset.moment) === view.position.moment);
+        if (chip.getAttribute("aria-pressed") !== pressed) chip.setAttribute("aria-pressed", pressed);
+      });
+      where.replaceChildren(...balance(figures(view)));
+    });
+  }
+  return { draw };
+})();

@@ -1,0 +1,111 @@
+// Names of what a recording counts: frames, stacks, labels, pools and streams.
+cistern.Names = class {
+  constructor(recording) {
+    this.recording = recording;
+    this.paths = new Map();
+    this.lines = new Map();
+  }
+
+  /** The stack's frames, the innermost first: each [function, file, line]. */
+  frames(stack) {
+    const frames = [];
+    for (let at = stack; at > 0; at = this.recording.stacks[at][0]) {
+      frames.push(this.recording.frames[this.recording.stacks[at][1]]);
+    }
+    return frames;
+  }
+
+  /** Whether the frame is of a library rather than of the program. */
+  static isLibrary([, file, line]) {
+    return !file || !line || /(^|\/)(site|dist)-packages\/|^\/usr\/|^<|(^|\/)(aten|c10|torch\/csrc)\//.test(file);
+  }
+
+  static place([name, file, line]) {
+    if (!file) return name || "unknown function";
+    return line ? `${file.split("/").pop()}:${line}` : file.split("/").pop();
+  }
+
+  static frameText(frame) {
+    const [name, file, line] = frame;
+    const where = line ? `${file}:${line}` : file;
+    if (!where) return name || "unknown function";
+    return name ? `${name}  ${where}` : where;
+  }
+
+  /** The innermost frame of the program itself, or the innermost that is known; null for stack 0. */
+  programFrame(stack) {
+    if (!(stack > 0)) return null;
+    if (!this.lines.has(stack)) {
+      const frames = this.frames(stack);
+      const own = frames.find((frame) => !cistern.Names.isLibrary(frame));
+      this.lines.set(stack, own || frames.find((frame) => frame[1]) || frames[0]);
+    }
+    return this.lines.get(stack);
+  }
+
+  /** The line of the program that a stack comes from: "train.py:42 in forward". */
+  site(stack) {
+    if (stack === -1) return "all others";
+    const frame = this.programFrame(stack);
+    if (!frame) return "no call stack";
+    const place = cistern.Names.place(frame);
+    return frame[0] && place !== frame[0] ? `${place} in ${frame[0]}` : place;
+  }
+
+  /** A nested label as a path: "train / forward". */
+  label(label) {
+    if (label === -1) return "all others";
+    if (!(label > 0)) return "no label";
+    if (!this.paths.has(label)) {
+      const [name, parent] = this.recording.labels[label];
+      this.paths.set(label, parent > 0 ? `${this.label(parent)} / ${name}` : name);
+    }
+    return this.paths.get(label);
+  }
+
+  pool(pool) {
+    if (pool === -1) return "all others";
+    const text = this.recording.pools[pool] ?? String(pool);
+    return /pool/i.test(text) ? text : `pool ${text}`;
+  }
+
+  stream(stream) {
+    if (stream === -1) return "all others";
+    const text = this.recording.streams[stream] ?? String(stream);
+    return /stream/i.test(text) ? text : `stream ${text}`;
+  }
+
+  /** The name of a key by which memory is stacked and coloured. */
+  key(by, key) {
+    return by === "site" ? this.site(key) : this[by](key);
+  }
+
+  /** What a holder is called: its line, or its label, or where it lies. */
+  holder([stack, label, pool, stream]) {
+    if (stack > 0) return this.site(stack);
+    if (stack === -1) return "all others";
+    if (label > 0) return this.label(label);
+    return `${this.pool(pool)}, ${this.stream(stream)}`;
+  }
+
+  /** All of a stack, its label and its place in one text, to search in. */
+  text(stack, label, pool, stream) {
+    const frames = this.frames(Math.max(0, stack)).map(cistern.Names.frameText);
+    return [...frames, this.label(label), this.pool(pool), this.stream(stream)].join("\n").toLowerCase();
+  }
+};
+
+/** A stack as an expandable element: its line, and behind it every frame. */
+cistern.stackElement = (names, stack, title = names.site(stack)) => {
+  const el = cistern.el;
+  const frames = stack > 0 ? names.frames(stack) : [];
+  if (frames.length === 0) return el("span", { class: "site", text: title });
+  const list = el("ol", { class: "stack" });
+  const fill = () => {
+    if (list.childElementCount === 0) {
+      list.append(...frames.map((frame) => el("li", {
+        class: cistern.Names.isLibrary(frame) ? "library" : "program", text: cistern.Names.frameText(frame) })));
+    }
+  };
+  return el("details", { class: "site", on: { toggle: fill } }, el("summary", { text: title }), list);
+};

@@ -1,0 +1,10 @@
+# The page's scripts, in the order in which they read one another.
+set(cistern_page_scripts
+    units.js elements.js tables.js names.js data.js colours.js theme.js canvas.js
+    reserved_pieces.js window.js state.js view.js sentences.js
+    answer.js
+    timeline_paint.js timeline.js timeline_zoom.js timeline_table.js
+    scrub.js moment.js holders.js free_memory.js
+    tape.js heat.js map_paint.js map.js map_acts.js
+    flame_tree.js flame.js histograms.js lists.js comparison.js
+    main.js)

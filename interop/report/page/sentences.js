@@ -1,0 +1,39 @@
+// What happened, in words.
+cistern.sentences = (() => {
+  const { bytes, counted } = cistern.units;
+  const WHY = {
+    too_small: "lies in pieces that are smaller than the request",
+    kept_whole: "is kept whole for large requests",
+    other_stream: "belongs to another stream",
+    incomplete: "waits for work of other streams that is not complete",
+    other_pool: "belongs to another pool",
+    held_in_place: "is held in place by a graph",
+    freed_since: "was freed after the request had looked there",
+  };
+
+  const unused = ({ why, text, bytes: size }) => text || `${bytes(size)} ${WHY[why] || why.replace(/_/g, " ")}.`;
+
+  /** Where a request came from: "on stream 0, labelled train / forward, from model.py:42 in forward". */
+  function origin(names, request) {
+    const parts = [`on ${names.stream(request.stream)}`];
+    if (request.pool > 0) parts.push(`of ${names.pool(request.pool)}`);
+    if (request.label > 0) parts.push(`labelled “${names.label(request.label)}”`);
+    if (request.stack > 0) parts.push(`from ${names.site(request.stack)}`);
+    return parts.join(", ");
+  }
+
+  /** A moment's name, with its place in the recording. */
+  function title(view, moment) {
+    const fallback = { peak: "Peak", failure: "Failed request", mark: "Mark", end: "End", start: "Start" };
+    return moment.title || fallback[moment.kind] || moment.kind;
+  }
+
+  function asked(moment) {
+    return moment.request ? `${bytes(moment.request.bytes)} asked for` : `${bytes(moment.asked)} in use`;
+  }
+
+  const growth = (leak) => leak.bytes_per_second > 0
+    ? `${bytes(leak.bytes_per_second)} a second` : `${bytes(leak.bytes)} in all`;
+
+  return { asked, counted, growth, origin, title, unused };
+})();

@@ -1,0 +1,131 @@
+// One recording as the page shows it: its names, windows and colours, and the chosen moment. Sections subscribe.
+cistern.View = class {
+  constructor(recording, model) {
+    this.recording = recording;
+    this.model = model;
+    this.names = new cistern.Names(recording);
+    this.windows = recording.windows.map(() => null);
+    this.by = ["label", "site", "pool", "stream"].find((by) => this.kinds(by) > 1) || "pool";
+    this.listeners = { position: [], colours: [], redraw: [] };
+    this.position = null;
+    this.printing = false;
+    this.tell = { position: cistern.onceAFrame(() => this.listeners.position.forEach((act) => act())) };
+  }
+
+  /** How many kinds there are to tell apart. */
+  kinds(by) {
+    return (this.recording.timeline.stacked[by] || []).length;
+  }
+
+  on(event, act) {
+    this.listeners[event].push(act);
+  }
+
+  redraw() {
+    this.listeners.redraw.forEach((act) => act());
+  }
+
+  /** Draws everything again, at once, in the colours and the width that the page has now. */
+  repaint(printing) {
+    this.printing = printing;
+    ["colours", "redraw", "position"].forEach((event) => this.listeners[event].forEach((act) => act()));
+  }
+
+  colourBy(by) {
+    this.by = by;
+    this.listeners.colours.forEach((act) => act());
+    this.redraw();
+  }
+
+  /** The colour's rank of each key, as the page colours now. */
+  ranks() {
+    return cistern.colours.ranks(this.recording, this.by);
+  }
+
+  time(us) {
+    return cistern.units.moment(us, this.recording.has_times);
+  }
+
+  /** A window, unpacked when it is first needed. */
+  window(index) {
+    if (index === null || index === undefined || !this.recording.windows[index]) return null;
+    if (!this.windows[index]) {
+      this.windows[index] = new cistern.Window(this.recording.windows[index], this.startOf(index));
+    }
+    return this.windows[index];
+  }
+
+  /** When a window begins. A window that does not say is dated by a moment within it. */
+  startOf(index) {
+    const model = this.recording.windows[index];
+    if (model.start_us !== undefined) return model.start_us;
+    const moment = this.recording.moments.find((m) => m.window === index);
+    if (!moment) return 0;
+    return moment.at_us - d3.sum(model.events.dt_us.slice(0, moment.at));
+  }
+
+  /** When a window begins and ends, without unpacking it. */
+  span(index) {
+    this.spans = this.spans || [];
+    if (!this.spans[index]) {
+      const start = this.startOf(index);
+      this.spans[index] = [start, start + d3.sum(this.recording.windows[index].events.dt_us)];
+    }
+    return this.spans[index];
+  }
+
+  goMoment(index) {
+    const moment = this.recording.moments[index];
+    this.go({ us: moment.at_us, window: moment.window, at: moment.window === null ? 0 : moment.at, moment: index });
+  }
+
+  /** The moment after `at` events of a window. */
+  goEvent(index, at) {
+    const window = this.window(index);
+    const within = Math.max(0, Math.min(window.count, at));
+    const moment = this.recording.moments.findIndex((m) => m.window === index && m.at === within);
+    this.go({ us: window.timeAt(within), window: index, at: within, moment: moment < 0 ? null : moment });
+  }
+
+  goTime(us) {
+    const covering = this.recording.windows.map((_, i) => i).filter((i) => {
+      const [start, end] = this.span(i);
+      return us >= start && us <= end;
+    });
+    const here = this.position && covering.includes(this.position.window) ? this.position.window : covering[0];
+    if (here === undefined) this.go({ us, window: null, at: 0, moment: null });
+    else this.goEvent(here, this.window(here).atTime(us));
+  }
+
+  go(position) {
+    this.position = position;
+    this.tell.position();
+  }
+
+  /** One event on in a window, else one column of the timeline. */
+  step(by) {
+    const { us, window, at } = this.position;
+    if (window !== null && at + by >= 0 && at + by <= this.window(window).count) {
+      this.goEvent(window, at + by);
+      return;
+    }
+    const edges = this.recording.timeline.edges;
+    const column = Math.max(0, Math.min(edges.length - 2, this.column(us) + Math.sign(by)));
+    this.goTime((edges[column] + edges[column + 1]) / 2);
+  }
+
+  /** The timeline's column that holds a time. */
+  column(us) {
+    const edges = this.recording.timeline.edges;
+    return Math.max(0, Math.min(edges.length - 2, d3.bisectRight(edges, us) - 1));
+  }
+
+  /** The moment before or after the position: -1 or 1. */
+  stepMoment(by) {
+    const times = this.recording.moments.map((moment) => moment.at_us);
+    const { moment, us } = this.position;
+    let next = moment === null ? (by > 0 ? d3.bisectRight(times, us) : d3.bisectLeft(times, us) - 1) : moment + by;
+    next = Math.max(0, Math.min(times.length - 1, next));
+    if (times.length > 0) this.goMoment(next);
+  }
+};
