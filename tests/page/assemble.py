@@ -4,6 +4,7 @@ assemble.py STORY OUT.html      a made-up story of stories.py
 assemble.py MODEL.json OUT.html"""
 
 import base64
+import functools
 import gzip
 import json
 import pathlib
@@ -18,6 +19,12 @@ PAKO = LIBRARIES / "pako/dist/pako_inflate.min.js"
 MARKER = "<!-- cistern:data -->"
 
 
+def missing():
+    """What the page is drawn with and is not installed; empty if nothing."""
+    return next((package for package, path in {"node-d3": D3, "node-pako": PAKO}.items() if not path.exists()), "")
+
+
+@functools.cache
 def template():
     """The page without data."""
     with tempfile.TemporaryDirectory() as folder:

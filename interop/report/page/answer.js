@@ -14,10 +14,15 @@ cistern.answer = (() => {
       const first = failed[0];
       const size = first.request ? units.bytes(first.request.bytes) : "memory";
       const more = recording.failed > 1 ? `, the first of ${units.count(recording.failed)} that failed` : "";
-      return `A request for ${size} found no memory at ${view.time(first.at_us)}${more}`;
+      return `A request for ${size} found no memory at ${view.time(first.at_us)}${sentences.during(view, first)}${more}`;
     }
     if (!top) return "Nothing was allocated";
-    return `Memory peaked at ${units.bytes(top.asked)} at ${view.time(top.at_us)}`;
+    const { comparison, recordings } = view.model;
+    if (comparison && recordings[comparison.after] === recording) {
+      const [before, after] = comparison.peak;
+      return `The peak ${cistern.comparison.change(before, after)}: from ${units.bytes(before)} to ${units.bytes(after)}`;
+    }
+    return `Memory peaked at ${units.bytes(top.asked)} at ${view.time(top.at_us)}${sentences.during(view, top)}`;
   }
 
   /** A sentence on the recording itself. */
@@ -35,8 +40,8 @@ cistern.answer = (() => {
     const top = peak(view.recording);
     const limit = view.recording.timeline.limit;
     const reserved = d3.max(view.recording.timeline.reserved || []);
-    const rows = [["Most asked for", top ? units.bytes(top.asked) : "0 B", top && `at ${view.time(top.at_us)}`],
-                  ["Most reserved", reserved === undefined ? "not known" : units.bytes(reserved),
+    const rows = [["Peak asked for", top ? units.bytes(top.asked) : "0 B", top && `at ${view.time(top.at_us)}`],
+                  ["Peak reserved", reserved === undefined ? "not known" : units.bytes(reserved),
                    reserved && top ? `${units.percent(top.asked, reserved)} of it asked for` : ""],
                   ["Limit", limit === null ? "not known" : units.bytes(limit), ""],
                   ["Failed requests", units.count(view.recording.failed), ""],
@@ -55,8 +60,11 @@ cistern.answer = (() => {
       el("span", { class: "value", text: `${units.bytes(row[5])} · ${units.percent(row[5], moment.asked)}` }),
       el("span", { class: "share", "aria-hidden": "true" },
          el("span", { style: { width: `${(100 * row[5]) / Math.max(1, moment.asked)}%` } }))));
+    const nameless = view.recording.stacks.length < 2 && view.recording.labels.length < 2;
     return el("div", { class: "card" }, el("h3", { text: title }),
-              rows.length > 0 ? el("ol", { class: "bars" }, bars) : cistern.empty("No block lived then."));
+              rows.length > 0 ? el("ol", { class: "bars" }, bars) : cistern.empty("No block lived then."),
+              nameless ? el("p", { class: "soft", text: "The recording has no call stacks and no labels. Recorded with them, " +
+                                                          "it would name the lines of the program here." }) : null);
   }
 
   function room(moment) {
@@ -65,7 +73,10 @@ cistern.answer = (() => {
       parts.push(`${units.bytes(moment.reserved)} was reserved, of which ${units.bytes(moment.allocated ?? moment.asked)} ` +
                  "was allocated.");
     }
-    if (moment.limit) parts.push(`The limit was ${units.bytes(moment.limit)}.`);
+    if (moment.limit) {
+      const left = Math.max(0, moment.limit - (moment.reserved ?? moment.asked));
+      parts.push(`The limit was ${units.bytes(moment.limit)}, so ${units.bytes(left)} more could be reserved.`);
+    }
     return parts.join(" ");
   }
 
@@ -78,7 +89,7 @@ cistern.answer = (() => {
       : "A request failed.";
     const why = moment.unused.map(sentences.unused);
     return el("article", { class: "card failure" },
-      el("h3", { text: `Failed at ${view.time(moment.at_us)}` }), el("p", { text: request }),
+      el("h3", { text: `Failed at ${view.time(moment.at_us)}${sentences.during(view, moment)}` }), el("p", { text: request }),
       moment.request && moment.request.stack > 0 ? cistern.stackElement(view.names, moment.request.stack) : null,
       el("h4", { text: "Why it did not fit" }), el("p", { text: room(moment) }),
       why.length > 0 ? list(why) : el("p", { text: "No reserved memory was free." }),
@@ -99,6 +110,19 @@ cistern.answer = (() => {
               el("p", {}, el("a", { href: "#leaks", text: "All places that grow, with their stacks" })));
   }
 
+  /** What changed most from the first file to the second. */
+  function compared(view) {
+    const { comparison, recordings } = view.model;
+    if (!comparison) return null;
+    const names = { before: new cistern.Names(recordings[comparison.before]), after: new cistern.Names(recordings[comparison.after]) };
+    const line = (row) => el("li", {}, el("strong", { text: cistern.comparison.name(names, row) }),
+                             ` ${cistern.comparison.change(row[3], row[4])}, to ${units.bytes(row[4])}.`);
+    return el("div", { class: "card" }, el("h3", { text: `${recordings[comparison.after].name} beside ${recordings[comparison.before].name}` }),
+              el("p", { text: `The peak ${cistern.comparison.change(...comparison.peak)}.` }),
+              el("ul", {}, [...comparison.grew.slice(0, 3), ...comparison.went.slice(0, 3)].map(line)),
+              el("p", {}, el("a", { href: "#comparison", text: "All that grew and went" })));
+  }
+
   function draw(body, view) {
     document.getElementById("answer-title").textContent = headline(view);
     const failed = failures(view.recording);
@@ -117,7 +141,7 @@ cistern.answer = (() => {
                                         `“${view.recording.placed_by}” placed the blocks.` }) : null;
     body.replaceChildren(el("p", { class: "soft", text: origin(view) }), figures(view),
                          ...[notes].filter(Boolean),
-                         el("div", { class: "cards" }, holders, ...cards, growing(view)));
+                         el("div", { class: "cards" }, ...[holders, ...cards, growing(view), compared(view)].filter(Boolean)));
   }
   return { draw, failures, headline, peak };
 })();

@@ -2,7 +2,7 @@
 cistern.histograms = (() => {
   const { el, units } = cistern;
   const size = (log) => units.bytes(2 ** log);
-  const life = (view) => (log) => (view.recording.has_times ? units.duration(2 ** log) : units.counted(2 ** log, "event"));
+  const life = (view) => (log) => (view.recording.has_times ? units.duration(2 ** log) : units.count(2 ** log));
 
   /** Bars of `rows` = [[log2, value], …]. */
   function bars(title, rows, name, text) {
@@ -53,7 +53,7 @@ cistern.histograms = (() => {
     }
     const charts = [bars("Allocations by size, from", filled(sizes, 1), size, units.count),
                     bars("Bytes by size, from", filled(sizes, 2), size, units.bytes)];
-    if (lifetimes.length > 0) charts.push(bars("Allocations by lifetime, from", filled(lifetimes, 1), life(view), units.count));
+    if (lifetimes.length > 0) charts.push(bars(view.recording.has_times ? "Allocations by lifetime, from" : "Allocations by lifetime in events, from", filled(lifetimes, 1), life(view), units.count));
     if (cells.length > 0) charts.push(both(view, cells));
     const parts = [el("div", { class: "charts" }, charts)];
     if (lifetimes.length === 0) parts.push(cistern.empty("Nothing was freed, so no lifetime is known."));

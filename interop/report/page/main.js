@@ -100,6 +100,7 @@
     listen();
     show(model, model.comparison ? model.comparison.after : 0);
     document.documentElement.dataset.ready = "yes";
+    cistern.readyAt = performance.now();
   }
 
   try {

@@ -4,6 +4,7 @@ cistern.Map = class {
     this.view = view;
     this.heat = view.recording.heat ? new cistern.Heat(view.recording.heat) : null;
     this.made = new Map();
+    this.picture = new cistern.MapPicture();
     this.chosen = -1;
     this.height = 400;
     this.build(body);
@@ -21,14 +22,15 @@ cistern.Map = class {
     this.about = el("p", { class: "soft", id: "map-about" });
     this.detail = el("p", { class: "detail", id: "map-block" });
     this.legendList = el("ul", { class: "legend plain" });
-    const by = ["pool", "stream", "label", "site"].filter((kind) => this.view.kinds(kind) > 0);
+    const by = this.view.kinds();
     this.switcher = by.length > 0 ? cistern.choice("Colour by", "colour-by", by.map((kind) => [kind, cistern.byName[kind]]),
                                                    this.view.by, (kind) => this.view.colourBy(kind)) : null;
     const button = (text, act) => el("button", { type: "button", class: "quiet", text, on: { click: () => { act(); this.draw(); } } });
     this.zoomers = el("span", { class: "group" }, button("Zoom in", () => this.zoomBy(2)), button("Zoom out", () => this.zoomBy(0.5)),
                       button("Show all", () => this.zoomBy(0)));
+    this.tools = el("div", { class: "tools" }, this.switcher, this.zoomers);
     body.replaceChildren(...[this.heat ? cistern.heatChart(this.heat, this.view) : null, this.about,
-      el("div", { class: "tools" }, this.switcher, this.zoomers), this.box, this.detail, this.legendList].filter(Boolean));
+      this.tools, this.box, this.detail, this.legendList].filter(Boolean));
     cistern.mapActs(this);
   }
 
@@ -49,11 +51,11 @@ cistern.Map = class {
     if (!this.made.has(index)) {
       const window = this.view.window(index);
       const extents = window.pieces.map((piece) => [piece.address, piece.bytes]);
-      window.byAddress.forEach((b) => extents.push([window.address[b], window.bytes[b]]));
+      for (let b = window.placed; b < window.blocks; b += 1) extents.push([window.address[b], window.bytes[b]]);
       const tape = new cistern.Tape(extents);
       this.made.set(index, { window, tape, sight: new cistern.TapeView(tape.length),
         pieces: window.pieces.map((piece) => ({ ...piece, offset: tape.offset(piece.address) })),
-        offsets: Float64Array.from(window.byAddress, (b) => tape.offset(window.address[b])) });
+        offsets: window.address.map((address) => tape.offset(address)) });
     }
     return this.made.get(index);
   }
@@ -73,29 +75,41 @@ cistern.Map = class {
   draw() {
     if (!this.view.position) return;
     const shown = this.shown();
-    this.box.hidden = this.zoomers.hidden = this.legendList.hidden = !shown;
+    [this.box, this.tools, this.detail, this.legendList].forEach((node) => { node.hidden = !shown; });
     if (!shown) {
-      this.about.textContent = "The recording has no addresses here, so there is nothing to draw.";
+      this.about.textContent = "The recording has no addresses here, so the map stays empty.";
       return;
     }
-    const { context, width, height } = cistern.fitted(this.canvas, this.height);
+    const { context, width, height, ratio } = cistern.fitted(this.canvas, this.height);
     const left = width < 520 ? 8 : 116;
     shown.sight.fit(left, width - left - 12, height - 4);
+    this.picture.begin(shown.sight, ratio);
     if (shown.layout) this.drawExact(context, shown);
     else this.drawCoarse(context, shown);
   }
 
   drawExact(context, { layout, sight }) {
     const { at } = this.view.position;
-    const ranks = this.view.ranks();
-    const values = layout.window[this.view.by === "site" ? "stack" : this.view.by];
     const paint = cistern.mapPaint;
     paint.axis(context, sight, (offset) => "0x" + Math.round(layout.tape.address(offset)).toString(16));
-    paint.reserved(context, sight, layout, at);
-    paint.blocks(context, sight, layout, at, (b) => ranks.get(values[b]));
+    paint.exact(this.picture, layout, at, this.ranks(layout));
+    this.picture.end(context);
+    paint.ticks(context, sight, layout, at);
     if (this.chosen >= 0) this.drawChosen(context, layout, sight);
     const { units } = cistern;
     this.setAbout(`Exact: every block after event ${units.count(layout.window.first + at)}. A row is ${units.bytes(sight.rowBytes)}.`);
+  }
+
+  /** Each block's colour: the rank of its key, or the one of all others. Kept until the page colours otherwise. */
+  ranks(layout) {
+    const { by } = this.view;
+    if (layout.rankedBy !== by) {
+      const ranks = this.view.ranks();
+      const rest = cistern.colours.now().series.length;
+      layout.ranks = Uint8Array.from(layout.window[by === "site" ? "stack" : by], (key) => ranks.get(key) ?? rest);
+      layout.rankedBy = by;
+    }
+    return layout.ranks;
   }
 
   drawChosen(context, layout, sight) {
@@ -107,7 +121,8 @@ cistern.Map = class {
 
   drawCoarse(context, { heat, sight }) {
     cistern.mapPaint.axis(context, sight, (offset) => "0x" + Math.round(heat.address(offset)).toString(16));
-    cistern.mapPaint.heat(context, sight, heat, heat.column(this.view.position.us));
+    cistern.mapPaint.coarse(this.picture, heat, heat.column(this.view.position.us));
+    this.picture.end(context);
     this.setAbout(`Coarse: the darker, the more of ${cistern.units.bytes(heat.model.row_bytes)} is allocated. ` +
                   "Around the moments the map shows every block.");
   }

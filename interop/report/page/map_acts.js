@@ -17,8 +17,8 @@ cistern.mapActs = (map) => {
     const address = shown.layout.tape.address(offset);
     const { window } = shown.layout;
     const { at } = view.position;
-    return window.byAddress.find((b) => window.address[b] <= address && address < window.address[b] + window.bytes[b] &&
-                                        (window.lives(b, at) || window.waits(b, at))) ?? -1;
+    return d3.range(window.placed, window.blocks).find((b) => window.address[b] <= address &&
+      address < window.address[b] + window.bytes[b] && (window.lives(b, at) || window.waits(b, at))) ?? -1;
   }
 
   function describe(window, b) {
@@ -70,7 +70,7 @@ cistern.mapActs = (map) => {
     if (!shown || !shown.layout) return;
     const { window } = shown.layout;
     const { at } = view.position;
-    const living = window.byAddress.filter((b) => window.lives(b, at) || window.waits(b, at));
+    const living = d3.range(window.placed, window.blocks).filter((b) => window.lives(b, at) || window.waits(b, at));
     if (living.length === 0) return;
     const here = living.indexOf(map.chosen);
     const there = here < 0 ? 0 : Math.max(0, Math.min(living.length - 1, here + by));

@@ -50,13 +50,15 @@ cistern.moment = (() => {
     const bars = el("div", { class: "balance", role: "img", "aria-label": divided.map(([, name, size]) =>
       `${name}: ${units.bytes(size)}`).join("; ") || "Nothing is in use" },
       divided.map(([name, , size]) => el("span", { class: `part ${name}`, style: width(size) })));
+    const short = request - (beyond ? beyond[2] : 0);
     const ask = request > 0 ? el("div", { class: "balance request", role: "img",
       "aria-label": `The request: ${units.bytes(request)}, beside ${units.bytes(beyond ? beyond[2] : 0)} that was not reserved` },
       el("span", { style: width(start) }), el("span", { class: "part asked-for", style: width(request) })) : null;
     const keys = divided.map(([name, text, size]) => el("li", {}, el("span", { class: `swatch part ${name}` }),
       el("span", { text }), el("strong", { text: units.bytes(size) })));
     if (request > 0) keys.push(el("li", {}, el("span", { class: "swatch part asked-for" }), el("span", { text: "The failed request" }),
-                                  el("strong", { text: units.bytes(request) })));
+                                  el("strong", { text: units.bytes(request) }),
+                                  short > 0 ? el("span", { class: "soft", text: `${units.bytes(short)} more than was left` }) : null));
     return [bars, ask, el("ul", { class: "legend plain" }, keys)].filter(Boolean);
   }
 
@@ -67,7 +69,9 @@ cistern.moment = (() => {
     view.on("position", () => {
       list.querySelectorAll("button").forEach((chip) => {
         const pressed = String(Number(chip.dataset.moment) === view.position.moment);
-        if (chip.getAttribute("aria-pressed") !== pressed) chip.setAttribute("aria-pressed", pressed);
+        if (chip.getAttribute("aria-pressed") === pressed) return;
+        chip.setAttribute("aria-pressed", pressed);
+        if (pressed === "true") list.scrollLeft = chip.offsetLeft - (list.clientWidth - chip.clientWidth) / 2;
       });
       where.replaceChildren(...balance(figures(view)));
     });

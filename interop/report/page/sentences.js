@@ -28,6 +28,13 @@ cistern.sentences = (() => {
     return moment.title || fallback[moment.kind] || moment.kind;
   }
 
+  /** The program's own mark that a moment follows, such as a step: ", in “step 412”". */
+  function during(view, moment) {
+    const before = view.recording.moments.filter(({ kind, event }) => kind === "mark" && event <= moment.event);
+    const last = before[before.length - 1];
+    return last ? `, in “${title(view, last)}”` : "";
+  }
+
   function asked(moment) {
     return moment.request ? `${bytes(moment.request.bytes)} asked for` : `${bytes(moment.asked)} in use`;
   }
@@ -35,5 +42,5 @@ cistern.sentences = (() => {
   const growth = (leak) => leak.bytes_per_second > 0
     ? `${bytes(leak.bytes_per_second)} a second` : `${bytes(leak.bytes)} in all`;
 
-  return { asked, counted, growth, origin, title, unused };
+  return { asked, counted, during, growth, origin, title, unused };
 })();

@@ -1,5 +1,7 @@
 // Sums over one moment of a window: who holds what, and which reserved memory is free.
 cistern.state = (() => {
+  const MOST = 200;  // holders that are told apart
+
   /** Holders as the model has them: [stack, label, pool, stream, blocks, bytes, largest], by bytes. */
   function holders(window, at) {
     const { born, freed, bytes, holder } = window;
@@ -12,11 +14,26 @@ cistern.state = (() => {
       sum[h] += bytes[b];
       if (bytes[b] > largest[h]) largest[h] = bytes[b];
     }
-    const rows = [];
-    for (let h = 0; h < n; h += 1) {
-      if (count[h] > 0) rows.push([...window.holders[h], count[h], sum[h], largest[h]]);
+    return rows(window, count, sum, largest);
+  }
+
+  /** The MOST largest holders, and the rest as one row. */
+  function rows(window, count, sum, largest) {
+    const sorted = sum.slice().sort();
+    const least = sorted.length > MOST ? sorted[sorted.length - MOST] : 0;
+    const shown = [];
+    const rest = [-1, 0, 0, 0, 0, 0, 0];
+    for (let h = 0; h < sum.length; h += 1) {
+      if (count[h] === 0) continue;
+      if (sum[h] >= least && shown.length < MOST) shown.push([...window.holders[h], count[h], sum[h], largest[h]]);
+      else {
+        rest[4] += count[h];
+        rest[5] += sum[h];
+        rest[6] = Math.max(rest[6], largest[h]);
+      }
     }
-    return rows.sort((a, b) => b[5] - a[5]);
+    shown.sort((a, b) => b[5] - a[5]);
+    return rest[4] > 0 ? [...shown, rest] : shown;
   }
 
   const piecesAt = (window, at) => window.pieces.filter((piece) => piece.from <= at && at < piece.until);
@@ -36,16 +53,15 @@ cistern.state = (() => {
 
   /** Free pieces of reserved memory, in order of address: [address, bytes, run] to `act`. */
   function eachFree(window, at, act) {
-    const { byAddress, address, bytes } = window;
-    let next = 0;
+    const { address, bytes, blocks } = window;
+    let next = window.placed;
     runs(piecesAt(window, at)).forEach((run) => {
       let reached = run.address;
-      while (next < byAddress.length && address[byAddress[next]] < run.address) next += 1;
-      for (; next < byAddress.length && address[byAddress[next]] < run.end; next += 1) {
-        const b = byAddress[next];
-        if (!window.lives(b, at) && !window.waits(b, at)) continue;
-        if (address[b] > reached) act(reached, address[b] - reached, run);
-        reached = Math.max(reached, address[b] + bytes[b]);
+      while (next < blocks && address[next] < run.address) next += 1;
+      for (; next < blocks && address[next] < run.end; next += 1) {
+        if (!window.lives(next, at) && !window.waits(next, at)) continue;
+        if (address[next] > reached) act(reached, address[next] - reached, run);
+        reached = Math.max(reached, address[next] + bytes[next]);
       }
       if (run.end > reached) act(reached, run.end - reached, run);
     });
@@ -53,6 +69,14 @@ cistern.state = (() => {
 
   /** What is reserved, living, waiting and free; all in bytes. */
   function sums(window, at) {
+    if (known.window === window && known.at === at) return known.sums;
+    known = { window, at, sums: summed(window, at) };
+    return known.sums;
+  }
+
+  let known = {};  // two sections ask for the same moment
+
+  function summed(window, at) {
     const found = { asked: 0, blocks: 0, waiting: 0, reserved: 0, free: 0, pieces: 0, largest: 0 };
     for (let b = 0; b < window.blocks; b += 1) {
       if (window.lives(b, at)) {

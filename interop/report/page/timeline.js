@@ -21,10 +21,11 @@ cistern.Timeline = class {
     this.chart = el("div", { class: "chart", id: "chart", tabindex: 0, role: "slider",
                              "aria-label": "Memory over time", "aria-valuemin": 0, "aria-valuemax": 1000 },
                     this.canvas, this.over);
+    this.chart.timeline = this;
     this.strip = el("canvas", { "aria-hidden": "true" });
     this.brushed = d3.create("svg").attr("class", "over").attr("aria-hidden", "true").node();
     this.legendList = el("ul", { class: "legend", "aria-label": "What the chart shows" });
-    const by = ["pool", "stream", "label", "site"].filter((kind) => this.view.kinds(kind) > 0);
+    const by = this.view.kinds();
     const switcher = by.length > 0 ? cistern.choice("Stack by", "stack-by", by.map((kind) => [kind, cistern.byName[kind]]),
                                                     this.view.by, (kind) => this.view.colourBy(kind)) : null;
     const button = (text, act) => el("button", { type: "button", class: "quiet", text, on: { click: act } });

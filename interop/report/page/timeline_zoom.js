@@ -93,7 +93,7 @@ Object.assign(cistern.Timeline.prototype, {
       if (free) taken.push(place);
       return free;
     });
-    const signs = { failure: "✕", peak: "▲", mark: "◆", start: "⏵", end: "⏹" };
+    const signs = { failure: "✕", peak: "▲", mark: "◆", start: "●", end: "■" };
     const flags = placed.sort((a, b) => a.at_us - b.at_us).map((moment) => el("button", {
       type: "button", class: `flag ${moment.kind}`, text: signs[moment.kind] || "◆", "data-moment": moment.index,
       style: { left: `${this.x(moment.at_us)}px` }, title: `${sentences.title(this.view, moment)}, ${this.view.time(moment.at_us)}`,

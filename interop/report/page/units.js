@@ -38,10 +38,10 @@ cistern.units = (() => {
   function moment(us, hasTimes) {
     if (!hasTimes) return `event ${grouped.format(Math.round(us))}`;
     if (us < 1e6) return `${digits(us / 1000)} ms`;
-    if (us < 60e6) return `${(us / 1e6).toFixed(3)} s`;
     const minutes = Math.floor(us / 60e6);
-    const rest = ((us - minutes * 60e6) / 1e6).toFixed(3);
-    return minutes < 60 ? `${minutes} min ${rest} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min ${rest} s`;
+    const seconds = `${Number(((us - minutes * 60e6) / 1e6).toFixed(3))} s`;
+    if (minutes === 0) return seconds;
+    return minutes < 60 ? `${minutes} min ${seconds}` : `${Math.floor(minutes / 60)} h ${minutes % 60} min ${seconds}`;
   }
 
   const percent = (part, whole) => (whole > 0 ? `${digits((100 * part) / whole)} %` : "–");

@@ -5,16 +5,20 @@ cistern.View = class {
     this.model = model;
     this.names = new cistern.Names(recording);
     this.windows = recording.windows.map(() => null);
-    this.by = ["label", "site", "pool", "stream"].find((by) => this.kinds(by) > 1) || "pool";
+    this.by = ["label", "site", "pool", "stream"].find((by) => this.kinds().includes(by) && this.keys(by).length > 1) || "pool";
     this.listeners = { position: [], colours: [], redraw: [] };
     this.position = null;
     this.printing = false;
     this.tell = { position: cistern.onceAFrame(() => this.listeners.position.forEach((act) => act())) };
   }
 
-  /** How many kinds there are to tell apart. */
-  kinds(by) {
-    return (this.recording.timeline.stacked[by] || []).length;
+  keys(by) {
+    return (this.recording.timeline.stacked[by] || []).map(([key]) => key);
+  }
+
+  /** By what memory can be told apart: by labels and call sites only where there are some. */
+  kinds() {
+    return ["pool", "stream", "label", "site"].filter((by) => this.keys(by).some((key) => key > 0 || /pool|stream/.test(by)));
   }
 
   on(event, act) {

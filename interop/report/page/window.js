@@ -14,8 +14,7 @@ cistern.Window = class {
     this.makeBlocks(model.blocks, events, addresses);
     this.applyEvents();
     this.pieces = cistern.reservedPieces(model.ranges, this.reservations(events, addresses));
-    this.byAddress = Uint32Array.from(d3.range(this.blocks).filter((b) => this.address[b] > 0));
-    this.byAddress.sort((a, b) => this.address[a] - this.address[b] || a - b);
+    this.renumber();
     this.groupBlocks();
   }
 
@@ -61,6 +60,23 @@ cistern.Window = class {
       if (this.kind[i] === 1) this.freed[this.eventBlock[i]] = i + 1;
       if (this.kind[i] === 2) this.gone[this.eventBlock[i]] = i + 1;
     }
+  }
+
+  /** Numbers the blocks by address, so that passes over them read memory in order. Those without come first. */
+  renumber() {
+    const { address } = this;
+    const order = Uint32Array.from(address, (_, b) => b).sort((a, b) => address[a] - address[b] || a - b);
+    const numbers = new Int32Array(this.blocks);
+    order.forEach((old, b) => { numbers[old] = b; });
+    ["address", "bytes", "since", "stack", "label", "pool", "stream", "born", "freed", "gone"].forEach((name) => {
+      const values = this[name];
+      this[name] = values.slice();
+      order.forEach((old, b) => { this[name][b] = values[old]; });
+    });
+    for (let i = 0; i < this.count; i += 1) {
+      if (this.kind[i] <= 2) this.eventBlock[i] = numbers[this.eventBlock[i]];
+    }
+    this.placed = d3.bisectRight(this.address, 0);  // the first with an address
   }
 
   reservations(events, addresses) {

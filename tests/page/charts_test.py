@@ -1,0 +1,222 @@
+"""The timeline, the map, the flame graph and the bars: what they draw, and how they answer."""
+
+import stories
+from conftest import fail_index, settle, text
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+MIB = stories.MIB
+
+
+def choose(driver, name, value):
+    driver.execute_script("document.querySelector(`input[name='${arguments[0]}'][value='${arguments[1]}']`).click()", name, value)
+    settle(driver)
+
+
+def colours(driver, selector):
+    """How many pixels of a canvas have each of the page's series' colours."""
+    return driver.execute_script("""
+        const canvas = document.querySelector(arguments[0]);
+        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        const counts = {};
+        for (let i = 0; i < data.length; i += 4) {
+          if (data[i + 3] < 255) continue;
+          const key = d3.rgb(data[i], data[i + 1], data[i + 2]).hex();
+          counts[key] = (counts[key] || 0) + 1;
+        }
+        return cistern.colours.now().series.map((colour) => counts[d3.rgb(colour).hex()] || 0);""", selector)
+
+
+def test_timeline_stacks_by_what_is_chosen(show):
+    driver = show()
+    for by, kinds in {"pool": 2, "stream": 2, "label": 5, "site": 6}.items():
+        choose(driver, "stack-by", by)
+        assert sum(count > 0 for count in colours(driver, "#chart canvas")) == kinds, by
+
+
+def test_legend_hides_a_series_and_shows_it_again(show):
+    driver = show()
+    choose(driver, "stack-by", "label")
+    before = colours(driver, "#chart canvas")
+    button = driver.find_element("css selector", "#time .legend button")
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert colours(driver, "#chart canvas")[0] == 0
+    button.click()
+    assert colours(driver, "#chart canvas") == before
+
+
+def test_legend_tells_of_other_policies(show):
+    legend = text(show(), "#time .legend")
+    assert "Reserved under torch fails at 203 ms" in legend and "Reserved under torch-expandable 430 MiB" in legend
+    assert "Limit 384 MiB" in legend
+
+
+def test_zoom_buttons_wheel_and_brush_change_what_is_shown(show):
+    driver = show()
+    width = "const [from, to] = document.querySelector('#chart').timeline.shown; return to - from"
+    whole = driver.execute_script(width)
+    driver.find_element("xpath", "//*[@id='time']//button[text()='Zoom in']").click()
+    settle(driver)
+    assert abs(driver.execute_script(width) - whole / 2) < 1
+    assert driver.find_elements("css selector", ".strip .selection")[0].get_attribute("width") is not None
+    driver.find_element("xpath", "//*[@id='time']//button[text()='Show all']").click()
+    settle(driver)
+    assert driver.execute_script(width) == whole
+    strip = driver.find_element("css selector", ".strip")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", strip)
+    ActionChains(driver).move_to_element(strip).click_and_hold().move_by_offset(200, 0).release().perform()
+    settle(driver)
+    assert driver.execute_script(width) < whole / 3
+    driver.execute_script("""const chart = document.getElementById("chart"), box = chart.getBoundingClientRect();
+        chart.dispatchEvent(new WheelEvent("wheel", {deltaY: 4000, ctrlKey: true, clientX: box.left + 400, clientY: box.top + 50,
+                                                     bubbles: true, cancelable: true}));""")
+    settle(driver)
+    assert driver.execute_script(width) == whole
+
+
+def test_hover_over_the_timeline_tells_the_values(show):
+    driver = show()
+    chart = driver.find_element("id", "chart")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", chart)
+    ActionChains(driver).move_to_element(chart).perform()
+    hint = text(driver, "#hint")
+    column = driver.execute_script("const box = document.querySelector('#chart'); return box.timeline.view.column("
+                                   "box.timeline.x.invert(box.clientWidth / 2))")
+    asked = driver.execute_script("return cistern.view.recording.timeline.asked[arguments[0]]", column)
+    assert f"Asked for, in all {round(asked / MIB)} MiB" in hint and "Reserved 340 MiB" in hint
+
+
+def test_timeline_as_a_table_has_the_peaks(show):
+    driver = show()
+    driver.find_element("css selector", ".as-table summary").click()
+    settle(driver)
+    table = text(driver, ".as-table")
+    assert "293 MiB" in table and "340 MiB" in table and table.count("MiB") > 40
+
+
+def test_map_draws_each_label_in_its_share(show):
+    driver = show()
+    choose(driver, "colour-by", "label")
+    driver.execute_script("cistern.view.goMoment(arguments[0])", fail_index(driver))
+    settle(driver)
+    drawn = colours(driver, "#map-box canvas")
+    sums = driver.execute_script("""const ranks = cistern.view.ranks(), sums = {};
+        cistern.view.recording.moments[arguments[0]].holders.forEach((row) => {
+          sums[ranks.get(row[1])] = (sums[ranks.get(row[1])] || 0) + row[5]; });
+        return sums;""", fail_index(driver))
+    total, pixels = sum(sums.values()), sum(drawn)
+    for rank, size in sums.items():
+        assert abs(drawn[int(rank)] / pixels - size / total) < 0.02
+
+
+def test_map_names_the_block_under_the_pointer_and_under_the_keys(show):
+    driver = show()
+    driver.execute_script("cistern.view.goMoment(arguments[0])", fail_index(driver))
+    box = driver.find_element("id", "map-box")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", box)
+    settle(driver)
+    ActionChains(driver).move_to_element_with_offset(box, 0, -box.size["height"] // 2 + 6).perform()
+    assert "10 MiB from model.py:31 in build, labelled “train”, pool default, stream 0; lives for" in text(driver, "#hint")
+    box.send_keys(Keys.ARROW_RIGHT)
+    first = text(driver, "#map-block")
+    assert first.startswith("10 MiB from model.py:31")
+    for _ in range(6):
+        box.send_keys(Keys.ARROW_RIGHT)
+    assert text(driver, "#map-block").startswith("8 MiB from optimizer.py:55")
+    box.send_keys(Keys.ESCAPE)
+    assert text(driver, "#map-block") == ""
+
+
+def test_map_zooms_and_shows_all_again(show):
+    driver = show()
+    settle(driver)
+    whole = text(driver, "#map-about")
+    box = driver.find_element("id", "map-box")
+    box.send_keys("+")
+    settle(driver)
+    assert text(driver, "#map-about") != whole
+    box.send_keys("0")
+    settle(driver)
+    assert text(driver, "#map-about") == whole
+
+
+def test_map_is_coarse_between_windows(show):
+    driver = show()
+    driver.execute_script("cistern.view.goTime(100000)")
+    settle(driver)
+    assert text(driver, "#map-about").startswith("Coarse: the darker, the more of 8 MiB")
+
+
+def test_a_release_cuts_the_pieces_that_it_names(show):
+    pieces = show().execute_script("""return cistern.reservedPieces([[100, 50, 0, 0, 1]], [
+        {kind: 6, address: 110, bytes: 10, at: 1}, {kind: 5, address: 300, bytes: 20, pool: 1, stream: 2, at: 2},
+        {kind: 4, address: 300, bytes: 20, at: 3}]).map(({address, bytes, from, until}) => [address, bytes, from, until]);""")
+    assert pieces == [[100, 50, 0, 1], [100, 10, 1, None], [120, 30, 1, None], [300, 20, 2, 3]]
+
+
+def test_tape_leaves_out_the_gaps_and_holds_the_byte_under_the_pointer(show):
+    found = show().execute_script("""
+        const tape = new cistern.Tape([[1000, 100], [5000, 50], [1100, 10]]);
+        const view = new cistern.TapeView(1 << 24);
+        view.fit(10, 500, 320);
+        const before = view.at(200, 50);
+        view.zoom(8, 200, 50);
+        return [tape.length, tape.offset(5010), tape.offset(3000), tape.address(120), Math.abs(view.at(200, 50) - before) < 1e-3];""")
+    assert found == [160, 120, -1, 5010, True]
+
+
+def frame(driver, name):
+    return next(g for g in driver.find_elements("css selector", "#flame-box g") if g.get_attribute("aria-label").startswith(name))
+
+
+def test_flame_graph_has_the_bytes_of_each_frame(show):
+    driver = show()
+    labels = [g.get_attribute("aria-label") for g in driver.find_elements("css selector", "#flame-box g")]
+    assert "all, 293 MiB" in labels and "attend  attention.py:42, 120 MiB" in labels
+    assert any(label.startswith("step  train.py:71, 18") for label in labels)
+
+
+def test_flame_graph_zooms_by_click_and_by_key(show):
+    driver = show()
+    frame(driver, "step").click()
+    settle(driver)
+    assert text(driver, "#flame-detail").startswith("step train.py:71: 183 MiB in 18 blocks")
+    assert not [g for g in driver.find_elements("css selector", "#flame-box g") if "build" in g.get_attribute("aria-label")]
+    driver.find_element("css selector", "#flame-box g[tabindex='0']").send_keys(Keys.ESCAPE)
+    settle(driver)
+    assert frame(driver, "build")
+    driver.find_element("css selector", "#flame-box g[tabindex='0']").send_keys(Keys.ARROW_DOWN)
+    assert driver.switch_to.active_element.get_attribute("aria-label").startswith("main")
+    driver.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    driver.switch_to.active_element.send_keys(Keys.ENTER)
+    settle(driver)
+    assert text(driver, "#flame-detail").startswith("step")
+
+
+def test_flame_graph_search_marks_and_sums(show):
+    driver = show()
+    driver.find_element("id", "flame-search").send_keys("module.py")
+    assert text(driver, "#flame-found") == "174 MiB match, 59.4 % of all"
+    assert len(driver.find_elements("css selector", "#flame-box g.found")) == 1
+
+
+def test_flame_graph_of_the_longest_lived_tells_their_age(show):
+    driver = show()
+    choose(driver, "flame-kind", "longest")
+    assert "living 250 ms on average" in text(driver, "#flame-detail")
+
+
+def test_bars_of_sizes_and_lifetimes_have_their_numbers(show):
+    driver = show()
+    labels = [svg.get_attribute("aria-label") for svg in driver.find_elements("css selector", "#sizes svg")]
+    assert labels[0] == "Allocations by size, from. 1 MiB: 9; 2 MiB: 0; 4 MiB: 9; 8 MiB: 56; 16 MiB: 0; 32 MiB: 27"
+    assert "32 MiB: 1.05 GiB" in labels[1] and len(labels) == 4
+
+
+def test_units_read_well(show):
+    found = show().execute_script("""const {bytes, duration, moment} = cistern.units;
+        return [bytes(0), bytes(1023), bytes(1536), bytes(1048575), bytes(-3 * 2 ** 30), bytes(null), duration(0.5 * 1e6), duration(192e6),
+                duration(2 * 3600e6), moment(192123000, true), moment(5e6, true), moment(7000, false)];""")
+    assert found == ["0 B", "1023 B", "1.5 KiB", "1 MiB", "−3 GiB", "not known", "500 ms", "3 min 12 s", "2 h 0 min",
+                     "3 min 12.123 s", "5 s", "event 7,000"]
