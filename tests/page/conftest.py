@@ -34,6 +34,7 @@ def show(driver, pages):
 
     def shown(story="training", **media):
         features = [{"name": name.replace("_", "-"), "value": value} for name, value in media.items()]
+        features.append({"name": "prefers-reduced-motion", "value": "reduce"})  # a click must not chase what scrolls
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
         driver.get(pages(story))
         assert driver.execute_script("return document.documentElement.dataset.ready") == "yes"

@@ -48,7 +48,7 @@ def states(program, *numbers):
     state, found = State(), {}
     waits = {event[8] for event in program.events if event[0] == USES_END}
     if 0 in numbers:
-        found[0] = state
+        found[0] = State()
     for i, event in enumerate(program.events, start=1):
         state.apply(event)
         if event[0] == FREE and event[8] not in waits:
@@ -124,7 +124,11 @@ def window(program, first, last):
     names = {"address": 2, "bytes": 3, "stack": 4, "label": 5, "pool": 6, "stream": 7, "since_us": 1}
     blocks = {name: [event[index] for event in old] for name, index in names.items()}
     blocks["pending"] = [0] * len(start.live) + [1] * len(start.pending)
-    return {"first": first, "count": len(events), "start_us": program.events[first - 1][1] if first > 0 else 0, "blocks": blocks, "events": rows,
+    ended = {event[8] for event in events if event[0] == USES_END}
+    later = {event[8] for event in program.events[last:] if event[0] == USES_END}
+    freed = [event[8] for event in events if event[0] == FREE]
+    waiting = [numbers[block] for block in freed if block in later - ended]
+    return {"first": first, "count": len(events), "waiting": waiting, "start_us": program.events[first - 1][1] if first > 0 else 0, "blocks": blocks, "events": rows,
             "ranges": [[event[2], event[3], event[6], event[7], 0 if event[0] == RESERVE else 1] for event in start.ranges.values()]}
 
 

@@ -51,19 +51,27 @@ cistern.answer = (() => {
                                                 note ? el("small", { text: note }) : null))));
   }
 
+  /** The largest holders of a moment: [name, label, bytes]. Without names, by the blocks' sizes. */
+  function largest(view, moment) {
+    if (view.nameless && moment.window !== null) {
+      return cistern.state.sizes(view.window(moment.window), moment.at).map(({ log, blocks, bytes }) =>
+        [sentences.sizes(log), units.counted(blocks, "block"), bytes]);
+    }
+    return moment.holders.filter(([stack]) => stack !== -1).map((row) =>
+      [view.names.holder(row), row[1] > 0 && row[0] > 0 ? view.names.label(row[1]) : "", row[5]]);
+  }
+
   /** The largest holders of a moment as bars. */
   function held(view, moment, title) {
-    const rows = moment.holders.filter(([stack]) => stack !== -1).slice(0, 5);
-    const bars = rows.map((row) => el("li", {},
-      el("span", { class: "name", text: view.names.holder(row) }),
-      el("span", { class: "soft", text: row[1] > 0 && row[0] > 0 ? view.names.label(row[1]) : "" }),
-      el("span", { class: "value", text: `${units.bytes(row[5])} · ${units.percent(row[5], moment.asked)}` }),
+    const rows = largest(view, moment).slice(0, 5);
+    const bars = rows.map(([name, label, bytes]) => el("li", {},
+      el("span", { class: "name", text: name }), el("span", { class: "soft", text: label }),
+      el("span", { class: "value", text: `${units.bytes(bytes)} · ${units.percent(bytes, moment.asked)}` }),
       el("span", { class: "share", "aria-hidden": "true" },
-         el("span", { style: { width: `${(100 * row[5]) / Math.max(1, moment.asked)}%` } }))));
-    const nameless = view.recording.stacks.length < 2 && view.recording.labels.length < 2;
-    return el("div", { class: "card" }, el("h3", { text: title }),
+         el("span", { style: { width: `${(100 * bytes) / Math.max(1, moment.asked)}%` } }))));
+    return el("div", { class: "card" }, el("h2", { text: title }),
               rows.length > 0 ? el("ol", { class: "bars" }, bars) : cistern.empty("No block lived then."),
-              nameless ? el("p", { class: "soft", text: "The recording has no call stacks and no labels. Recorded with them, " +
+              view.nameless ? el("p", { class: "soft", text: "The recording has no call stacks and no labels. Recorded with them, " +
                                                           "it would name the lines of the program here." }) : null);
   }
 
@@ -89,12 +97,12 @@ cistern.answer = (() => {
       : "A request failed.";
     const why = moment.unused.map(sentences.unused);
     return el("article", { class: "card failure" },
-      el("h3", { text: `Failed at ${view.time(moment.at_us)}${sentences.during(view, moment)}` }), el("p", { text: request }),
+      el("h2", { text: `Failed at ${view.time(moment.at_us)}${sentences.during(view, moment)}` }), el("p", { text: request }),
       moment.request && moment.request.stack > 0 ? cistern.stackElement(view.names, moment.request.stack) : null,
-      el("h4", { text: "Why it did not fit" }), el("p", { text: room(moment) }),
+      el("h3", { text: "Why it did not fit" }), el("p", { text: room(moment) }),
       why.length > 0 ? list(why) : el("p", { text: "No reserved memory was free." }),
       moment.device_error ? el("p", { class: "soft", text: `The device said: ${moment.device_error}` }) : null,
-      el("h4", { text: "What would have made it fit" }),
+      el("h3", { text: "What would have made it fit" }),
       moment.advice.length > 0 ? list(moment.advice) : el("p", { text: "The recording does not say enough to tell." }),
       el("button", { type: "button", class: "go", text: "Show this moment", "data-moment": index,
                      on: { click: () => cistern.goTo(view, index) } }));
@@ -106,7 +114,7 @@ cistern.answer = (() => {
     const items = leaks.slice(0, 3).map((leak) => el("li", {},
       el("strong", { text: view.names.holder([leak.stack, leak.label, 0, 0]) }),
       ` holds ${units.counted(leak.blocks, "block")}, ${units.bytes(leak.bytes)}, and grows by ${sentences.growth(leak)}.`));
-    return el("div", { class: "card" }, el("h3", { text: "What keeps growing" }), el("ul", {}, items),
+    return el("div", { class: "card" }, el("h2", { text: "What keeps growing" }), el("ul", {}, items),
               el("p", {}, el("a", { href: "#leaks", text: "All places that grow, with their stacks" })));
   }
 
@@ -117,7 +125,7 @@ cistern.answer = (() => {
     const names = { before: new cistern.Names(recordings[comparison.before]), after: new cistern.Names(recordings[comparison.after]) };
     const line = (row) => el("li", {}, el("strong", { text: cistern.comparison.name(names, row) }),
                              ` ${cistern.comparison.change(row[3], row[4])}, to ${units.bytes(row[4])}.`);
-    return el("div", { class: "card" }, el("h3", { text: `${recordings[comparison.after].name} beside ${recordings[comparison.before].name}` }),
+    return el("div", { class: "card" }, el("h2", { text: `${recordings[comparison.after].name} beside ${recordings[comparison.before].name}` }),
               el("p", { text: `The peak ${cistern.comparison.change(...comparison.peak)}.` }),
               el("ul", {}, [...comparison.grew.slice(0, 3), ...comparison.went.slice(0, 3)].map(line)),
               el("p", {}, el("a", { href: "#comparison", text: "All that grew and went" })));

@@ -12,7 +12,7 @@ cistern.el = (() => {
   return function el(tag, given = {}, ...children) {
     const node = document.createElement(tag);
     Object.entries(given).forEach(([name, value]) => put(node, name, value));
-    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
     return node;
   };
 })();

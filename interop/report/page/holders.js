@@ -18,7 +18,8 @@ cistern.Holders = class {
       ["Blocks", true], ["Largest", true], ["Bytes", true], ["Share", true]], []);
     this.bodyRows = this.table.querySelector("tbody");
     this.more = el("button", { type: "button", class: "quiet", on: { click: () => { this.all = !this.all; this.draw(); } } });
-    body.replaceChildren(el("div", { class: "tools" }, el("label", {}, el("span", { text: "Search" }), this.search), this.found),
+    const searching = el("label", { hidden: this.view.nameless }, el("span", { text: "Search" }), this.search);
+    body.replaceChildren(el("div", { class: "tools" }, searching, this.found),
                          this.table, this.more);
   }
 
@@ -26,6 +27,11 @@ cistern.Holders = class {
   holders() {
     const { window, at, moment, us } = this.view.position;
     const { moments, timeline } = this.view.recording;
+    if (this.view.nameless && window !== null) {
+      const sizes = cistern.state.sizes(this.view.window(window), at);
+      return [sizes.map(({ log, blocks, bytes, largest }) => [-2 - log, null, null, null, blocks, bytes, largest]),
+              "The recording has no call stacks and no labels: blocks of one size stand together."];
+    }
     if (moment !== null && moments[moment].holders.length > 0) return [moments[moment].holders, ""];
     if (window !== null) return [cistern.state.holders(this.view.window(window), at), ""];
     const by = ["site", "label", "pool", "stream"].find((kind) => (timeline.stacked[kind] || []).length > 1) || "pool";
@@ -51,7 +57,9 @@ cistern.Holders = class {
     const { units } = cistern;
     const wanted = this.search.value.trim().toLowerCase();
     const [holders, about] = this.holders();
-    const rows = wanted ? holders.filter((row) => row[0] !== -1 && this.matches(row, wanted)) : holders;
+    this.table.classList.toggle("no-labels", this.view.recording.labels.length < 2);
+    this.table.classList.toggle("no-places", this.view.nameless && this.view.position.window !== null);
+    const rows = wanted ? holders.filter((row) => row[0] >= 0 && this.matches(row, wanted)) : holders;
     const sum = d3.sum(holders, (row) => row[5]);
     this.found.textContent = wanted
       ? `${units.counted(rows.length, "holder")} of ${units.bytes(d3.sum(rows, (row) => row[5]))}` : about;
@@ -90,7 +98,7 @@ cistern.Holders = class {
       row.key = key;
       row.holder.replaceChildren(this.nameOf(stack, label, pool, stream));
     }
-    const where = pool === null || stack === -1 ? "" : `${names.pool(pool)}, ${names.stream(stream)}`;
+    const where = pool === null || stream === null ? "" : `${names.pool(pool)}, ${names.stream(stream)}`;
     const texts = [label > 0 ? names.label(label) : "", where, blocks === null ? "" : units.count(blocks),
                    largest === null ? "" : units.bytes(largest), units.bytes(bytes), units.percent(bytes, sum)];
     texts.forEach((text, i) => { if (row.cells[i].textContent !== text) row.cells[i].textContent = text; });
@@ -99,6 +107,7 @@ cistern.Holders = class {
 
   nameOf(stack, label, pool, stream) {
     const { names } = this.view;
+    if (stack < -1) return cistern.el("span", { text: cistern.sentences.sizes(-2 - stack) });
     if (stack > 0) return cistern.stackElement(names, stack);
     const known = label > 0 ? names.label(label) : pool !== null && pool >= 0 && stream !== null ? names.holder([0, 0, pool, stream])
       : pool !== null && pool >= 0 ? names.pool(pool) : stream !== null && stream >= 0 ? names.stream(stream) : "all others";

@@ -35,6 +35,8 @@ cistern.sentences = (() => {
     return last ? `, in “${title(view, last)}”` : "";
   }
 
+  const sizes = (log) => `blocks of ${bytes(2 ** log)} to ${bytes(2 ** (log + 1))}`;
+
   function asked(moment) {
     return moment.request ? `${bytes(moment.request.bytes)} asked for` : `${bytes(moment.asked)} in use`;
   }
@@ -42,5 +44,5 @@ cistern.sentences = (() => {
   const growth = (leak) => leak.bytes_per_second > 0
     ? `${bytes(leak.bytes_per_second)} a second` : `${bytes(leak.bytes)} in all`;
 
-  return { asked, counted, during, growth, origin, title, unused };
+  return { asked, counted, during, growth, origin, sizes, title, unused };
 })();

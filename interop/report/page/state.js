@@ -36,6 +36,21 @@ cistern.state = (() => {
     return rest[4] > 0 ? [...shown, rest] : shown;
   }
 
+  /** The same by powers of two of the blocks' sizes, for recordings that know no stacks and no labels. */
+  function sizes(window, at) {
+    const classes = new Map();
+    for (let b = 0; b < window.blocks; b += 1) {
+      if (!window.lives(b, at)) continue;
+      const log = Math.floor(Math.log2(Math.max(1, window.bytes[b])));
+      const row = classes.get(log) || { log, blocks: 0, bytes: 0, largest: 0 };
+      row.blocks += 1;
+      row.bytes += window.bytes[b];
+      row.largest = Math.max(row.largest, window.bytes[b]);
+      classes.set(log, row);
+    }
+    return Array.from(classes.values()).sort((a, b) => b.bytes - a.bytes);
+  }
+
   const piecesAt = (window, at) => window.pieces.filter((piece) => piece.from <= at && at < piece.until);
 
   /** Joins pieces that touch and serve the same pool and stream; separate segments stay separate. */
@@ -94,5 +109,5 @@ cistern.state = (() => {
     });
     return found;
   }
-  return { eachFree, holders, piecesAt, sums };
+  return { eachFree, holders, piecesAt, sizes, sums };
 })();

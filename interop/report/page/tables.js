@@ -7,7 +7,7 @@ cistern.table = (() => {
     const head = el("tr", {}, columns.map(([text, isNumber]) => el("th", { scope: "col", class: isNumber ? "number" : null, text })));
     const cell = (value, i) => el("td", { class: columns[i][1] ? "number" : null }, value);
     const body = el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell))));
-    return el("div", { class: "table", tabindex: 0, role: "region", "aria-label": title },
+    return el("div", { class: "table", tabindex: 0, role: "group", "aria-label": title },
               el("table", {}, el("caption", { class: "unseen", text: title }), el("thead", {}, head), body));
   }
 

@@ -44,7 +44,12 @@ cistern.units = (() => {
     return minutes < 60 ? `${minutes} min ${seconds}` : `${Math.floor(minutes / 60)} h ${minutes % 60} min ${seconds}`;
   }
 
-  const percent = (part, whole) => (whole > 0 ? `${digits((100 * part) / whole)} %` : "–");
+  function percent(part, whole) {
+    if (!(whole > 0)) return "–";
+    const hundredths = (100 * part) / whole;
+    return hundredths > 0 && hundredths < 0.01 ? "< 0.01 %" : `${digits(hundredths)} %`;
+  }
+
   const count = (number) => grouped.format(number);
   return { bytes, counted, count, digits, duration, moment, percent };
 })();

@@ -16,6 +16,11 @@ cistern.View = class {
     return (this.recording.timeline.stacked[by] || []).map(([key]) => key);
   }
 
+  /** Whether nothing tells who allocated: no stack and no label. */
+  get nameless() {
+    return this.recording.stacks.length < 2 && this.recording.labels.length < 2;
+  }
+
   /** By what memory can be told apart: by labels and call sites only where there are some. */
   kinds() {
     return ["pool", "stream", "label", "site"].filter((by) => this.keys(by).some((key) => key > 0 || /pool|stream/.test(by)));

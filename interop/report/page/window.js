@@ -13,6 +13,7 @@ cistern.Window = class {
     const addresses = this.sums(events.address, 0);
     this.makeBlocks(model.blocks, events, addresses);
     this.applyEvents();
+    (model.waiting || []).forEach((b) => { this.gone[b] = cistern.Window.NEVER; });  // freed in the window, complete after it
     this.pieces = cistern.reservedPieces(model.ranges, this.reservations(events, addresses));
     this.renumber();
     this.groupBlocks();
@@ -50,11 +51,10 @@ cistern.Window = class {
   }
 
   applyEvents() {
-    const never = 0x7fffffff;
-    this.freed = new Int32Array(this.blocks).fill(never);
+    this.freed = new Int32Array(this.blocks).fill(cistern.Window.NEVER);
     this.gone = new Int32Array(this.blocks).fill(-1);
     this.pendingAtStart.forEach((pending, b) => {
-      if (pending) [this.freed[b], this.gone[b]] = [0, never];
+      if (pending) [this.freed[b], this.gone[b]] = [0, cistern.Window.NEVER];
     });
     for (let i = 0; i < this.count; i += 1) {
       if (this.kind[i] === 1) this.freed[this.eventBlock[i]] = i + 1;
@@ -124,3 +124,6 @@ cistern.Window = class {
     return this.count > 0 && us >= this.startUs && us <= this.times[this.count - 1];
   }
 };
+
+/** The number of an event that never comes. */
+cistern.Window.NEVER = 0x7fffffff;
