@@ -31,7 +31,7 @@ def main():
     if program is None:
         print(f"skipped: clang-format {VERSION} is not here")
         sys.exit(1 if "--fix" in sys.argv else 0)
-    names = [str(p) for p in sources.files(top, sources.CODE)]
+    names = [str(p) for p in sources.files(top, sources.CODE | {".js"})]
     mode = ["-i"] if "--fix" in sys.argv else ["--dry-run", "--Werror"]
     if names:
         sys.exit(subprocess.run([program, *mode, *names], cwd=top).returncode)

@@ -7,7 +7,7 @@ LIMIT = 500
 
 def findings(top):
     found = []
-    for path in sources.files(top, sources.CODE | {".py", ".cmake"}):
+    for path in sources.files(top, sources.CODE | {".js", ".css", ".py", ".cmake"}):
         count = sum(1 for _ in sources.lines(top, path))
         if count > LIMIT:
             found.append(f"{path}:{LIMIT + 1}: {count} lines; {LIMIT} are the most: find the seam")

@@ -26,8 +26,10 @@ def test_largest_holder_at_the_failure_stands_first(show):
 
 def test_leak_is_named_with_its_line(show):
     driver = show()
-    assert "train.py:88 in log_loss holds 9 blocks, 9 MiB, and grows by 12.5 MiB a second" in text(driver, "#answer")
-    assert rows(driver, "leaks") == [["train.py:88 in log_loss", "train", "", "12.5 MiB/s", "9", "9 MiB", "100 ms"]]
+    assert "train.py:88 in log_loss holds 9 blocks, 9 MiB, and grows by 12.5 MiB a second" in text(
+        driver, "#answer")
+    assert rows(driver,
+                "leaks") == [["train.py:88 in log_loss", "train", "", "12.5 MiB/s", "9", "9 MiB", "100 ms"]]
 
 
 def test_page_opens_at_the_failure_and_its_button_leads_there(show):
@@ -42,9 +44,11 @@ def test_page_opens_at_the_failure_and_its_button_leads_there(show):
 
 def test_parts_without_content_say_why(show):
     driver = show("bare")
-    for section, words in {"free": "does not say which memory was reserved", 
-                           "flame": "no call stacks", "leaks": "No call site keeps growing", "labels": "no labels",
-                           "calls": "does not tell of calls", "comparison": "This page has one recording"}.items():
+    for section, words in {
+            "free": "does not say which memory was reserved", "flame": "no call stacks",
+            "leaks": "No call site keeps growing", "labels": "no labels", "calls": "does not tell of calls",
+            "comparison": "This page has one recording"
+    }.items():
         assert words in text(driver, f"#{section}")
 
 
@@ -58,9 +62,9 @@ def test_comparison_says_what_grew_and_what_went(show):
     driver = show("compared")
     assert text(driver, "h1").startswith("A request for 96 MiB")
     assert "The peak grew by 80 MiB: from 400 MiB to 480 MiB" in text(driver, "#comparison")
-    assert rows(driver, "comparison") == [
-        ["attention.py:42 in attend", "train / forward / attention", "100 MiB", "180 MiB", "+80 MiB", "3 → 5"],
-        ["train.py:88 in log_loss", "train", "9 MiB", "0 B", "−9 MiB", "9 → 0"]]
+    assert rows(driver, "comparison") == [[
+        "attention.py:42 in attend", "train / forward / attention", "100 MiB", "180 MiB", "+80 MiB", "3 → 5"
+    ], ["train.py:88 in log_loss", "train", "9 MiB", "0 B", "−9 MiB", "9 → 0"]]
 
 
 def test_selector_shows_another_recording(show):
@@ -75,7 +79,8 @@ def test_a_name_from_a_recording_is_text_and_never_markup(driver, tmp_path):
     import assemble
     import stories
     recording = stories.bare_recording()
-    recording.update(name="<img src=x onerror=alert(1)>", notes=["</script><script>document.title = 'taken'</script>"])
+    recording.update(name="<img src=x onerror=alert(1)>",
+                     notes=["</script><script>document.title = 'taken'</script>"])
     path = tmp_path / "page.html"
     path.write_text(assemble.page(stories.models.model(recording)))
     driver.get(path.as_uri())

@@ -21,7 +21,8 @@ MARKER = "<!-- cistern:data -->"
 
 def missing():
     """What the page is drawn with and is not installed; empty if nothing."""
-    return next((package for package, path in {"node-d3": D3, "node-pako": PAKO}.items() if not path.exists()), "")
+    return next((package for package, path in {"node-d3": D3, "node-pako": PAKO}.items() if not path.exists()),
+                "")
 
 
 @functools.cache
@@ -29,8 +30,11 @@ def template():
     """The page without data."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "page.html"
-        subprocess.run(["cmake", f"-DD3={D3}", f"-DPAKO={PAKO}", f"-DOUT={out}", "-P",
-                        TOP / "interop/report/page/assemble.cmake"], check=True)
+        subprocess.run([
+            "cmake", f"-DD3={D3}", f"-DPAKO={PAKO}", f"-DOUT={out}", "-P",
+            TOP / "interop/report/page/assemble.cmake"
+        ],
+                       check=True)
         return out.read_text()
 
 

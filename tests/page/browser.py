@@ -15,7 +15,8 @@ def missing():
         libraries = ""
     except ImportError as error:
         libraries = f"the Python package {error.name}"
-    return next(filter(None, ["" if CHROMIUM else "chromium", "" if DRIVER else "chromium-driver", libraries]), "")
+    return next(filter(None, ["" if CHROMIUM else "chromium", "" if DRIVER else "chromium-driver", libraries]),
+                "")
 
 
 def start(width=1440, height=1000):
@@ -24,7 +25,10 @@ def start(width=1440, height=1000):
 
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    flags = ["--headless=new", f"--window-size={width},{height}", "--force-device-scale-factor=1", "--disable-dev-shm-usage"]
+    flags = [
+        "--headless=new", f"--window-size={width},{height}", "--force-device-scale-factor=1",
+        "--disable-dev-shm-usage"
+    ]
     if os.geteuid() == 0:
         flags.append("--no-sandbox")  # which root cannot have
     for flag in flags:

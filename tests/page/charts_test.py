@@ -1,5 +1,6 @@
 """The timeline, the map, the flame graph and the bars: what they draw, and how they answer."""
 
+import made_up_model as models
 import stories
 from conftest import fail_index, settle, text
 from selenium.webdriver.common.action_chains import ActionChains
@@ -9,13 +10,15 @@ MIB = stories.MIB
 
 
 def choose(driver, name, value):
-    driver.execute_script("document.querySelector(`input[name='${arguments[0]}'][value='${arguments[1]}']`).click()", name, value)
+    driver.execute_script(
+        "document.querySelector(`input[name='${arguments[0]}'][value='${arguments[1]}']`).click()", name, value)
     settle(driver)
 
 
 def colours(driver, selector):
     """How many pixels of a canvas have each of the page's series' colours."""
-    return driver.execute_script("""
+    return driver.execute_script(
+        """
         const canvas = document.querySelector(arguments[0]);
         const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
         const counts = {};
@@ -68,7 +71,8 @@ def test_zoom_buttons_wheel_and_brush_change_what_is_shown(show):
     ActionChains(driver).move_to_element(strip).click_and_hold().move_by_offset(200, 0).release().perform()
     settle(driver)
     assert driver.execute_script(width) < whole / 3
-    driver.execute_script("""const chart = document.getElementById("chart"), box = chart.getBoundingClientRect();
+    driver.execute_script(
+        """const chart = document.getElementById("chart"), box = chart.getBoundingClientRect();
         chart.dispatchEvent(new WheelEvent("wheel", {deltaY: 4000, ctrlKey: true, clientX: box.left + 400, clientY: box.top + 50,
                                                      bubbles: true, cancelable: true}));""")
     settle(driver)
@@ -81,8 +85,9 @@ def test_hover_over_the_timeline_tells_the_values(show):
     driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", chart)
     ActionChains(driver).move_to_element(chart).perform()
     hint = text(driver, "#hint")
-    column = driver.execute_script("const box = document.querySelector('#chart'); return box.timeline.view.column("
-                                   "box.timeline.x.invert(box.clientWidth / 2))")
+    column = driver.execute_script(
+        "const box = document.querySelector('#chart'); return box.timeline.view.column("
+        "box.timeline.x.invert(box.clientWidth / 2))")
     asked = driver.execute_script("return cistern.view.recording.timeline.asked[arguments[0]]", column)
     assert f"Asked for, in all {round(asked / MIB)} MiB" in hint and "Reserved 340 MiB" in hint
 
@@ -101,7 +106,8 @@ def test_map_draws_each_label_in_its_share(show):
     driver.execute_script("cistern.view.goMoment(arguments[0])", fail_index(driver))
     settle(driver)
     drawn = colours(driver, "#map-box canvas")
-    sums = driver.execute_script("""const ranks = cistern.view.ranks(), sums = {};
+    sums = driver.execute_script(
+        """const ranks = cistern.view.ranks(), sums = {};
         cistern.view.recording.moments[arguments[0]].holders.forEach((row) => {
           sums[ranks.get(row[1])] = (sums[ranks.get(row[1])] || 0) + row[5]; });
         return sums;""", fail_index(driver))
@@ -117,7 +123,8 @@ def test_map_names_the_block_under_the_pointer_and_under_the_keys(show):
     driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", box)
     settle(driver)
     ActionChains(driver).move_to_element_with_offset(box, 0, -box.size["height"] // 2 + 6).perform()
-    assert "10 MiB from model.py:31 in build, labelled “train”, pool default, stream 0; lives for" in text(driver, "#hint")
+    assert "10 MiB from model.py:31 in build, labelled “train”, pool default, stream 0; lives for" in text(
+        driver, "#hint")
     box.send_keys(Keys.ARROW_RIGHT)
     first = text(driver, "#map-block")
     assert first.startswith("10 MiB from model.py:31")
@@ -126,6 +133,37 @@ def test_map_names_the_block_under_the_pointer_and_under_the_keys(show):
     assert text(driver, "#map-block").startswith("8 MiB from optimizer.py:55")
     box.send_keys(Keys.ESCAPE)
     assert text(driver, "#map-block") == ""
+
+
+def test_search_of_holders_dims_all_other_blocks_of_the_map(show):
+    driver = show()
+    choose(driver, "colour-by", "label")
+    driver.execute_script("cistern.view.goMoment(arguments[0])", fail_index(driver))
+    settle(driver)
+    before = colours(driver, "#map-box canvas")
+    driver.find_element("id", "holders-search").send_keys("attention.py")
+    settle(driver)
+    after = colours(driver, "#map-box canvas")
+    assert [count > 0 for count in after].count(True) == 1 and after[0] == before[0]
+    assert "Pale: what the search above does not look for" in text(driver, "#map-about")
+
+
+def test_zoomed_timeline_draws_every_event_of_a_window(show):
+    driver = show()
+    window = driver.execute_script("""const [start, end] = cistern.view.span(1);
+        document.querySelector("#chart").timeline.show([start, end]); return Array.from(cistern.view.window(1).asked);"""
+                                   )
+    settle(driver)
+    program, failed, _ = stories.training()
+    first = failed[0] - 60
+    known = models.states(program, *range(first, first + len(window)))
+    assert window == [known[first + at].asked for at in range(len(window))]
+    dark = driver.execute_script(
+        """const canvas = document.querySelector("#chart canvas"), cursor = d3.rgb(cistern.colours.now().cursor);
+        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data; let n = 0;
+        for (let i = 0; i < data.length; i += 4) n += data[i + 3] === 255 && data[i] === cursor.r && data[i + 2] === cursor.b;
+        return n;""")
+    assert dark > 200
 
 
 def test_map_zooms_and_shows_all_again(show):
@@ -151,7 +189,8 @@ def test_map_is_coarse_between_windows(show):
 def test_a_release_cuts_the_pieces_that_it_names(show):
     pieces = show().execute_script("""return cistern.reservedPieces([[100, 50, 0, 0, 1]], [
         {kind: 6, address: 110, bytes: 10, at: 1}, {kind: 5, address: 300, bytes: 20, pool: 1, stream: 2, at: 2},
-        {kind: 4, address: 300, bytes: 20, at: 3}]).map(({address, bytes, from, until}) => [address, bytes, from, until]);""")
+        {kind: 4, address: 300, bytes: 20, at: 3}]).map(({address, bytes, from, until}) => [address, bytes, from, until]);"""
+                                   )
     assert pieces == [[100, 50, 0, 1], [100, 10, 1, None], [120, 30, 1, None], [300, 20, 2, 3]]
 
 
@@ -162,12 +201,14 @@ def test_tape_leaves_out_the_gaps_and_holds_the_byte_under_the_pointer(show):
         view.fit(10, 500, 320);
         const before = view.at(200, 50);
         view.zoom(8, 200, 50);
-        return [tape.length, tape.offset(5010), tape.offset(3000), tape.address(120), Math.abs(view.at(200, 50) - before) < 1e-3];""")
+        return [tape.length, tape.offset(5010), tape.offset(3000), tape.address(120), Math.abs(view.at(200, 50) - before) < 1e-3];"""
+                                  )
     assert found == [160, 120, -1, 5010, True]
 
 
 def frame(driver, name):
-    return next(g for g in driver.find_elements("css selector", "#flame-box g") if g.get_attribute("aria-label").startswith(name))
+    return next(g for g in driver.find_elements("css selector", "#flame-box g")
+                if g.get_attribute("aria-label").startswith(name))
 
 
 def test_flame_graph_has_the_bytes_of_each_frame(show):
@@ -182,7 +223,10 @@ def test_flame_graph_zooms_by_click_and_by_key(show):
     frame(driver, "step").click()
     settle(driver)
     assert text(driver, "#flame-detail").startswith("step train.py:71: 183 MiB in 18 blocks")
-    assert not [g for g in driver.find_elements("css selector", "#flame-box g") if "build" in g.get_attribute("aria-label")]
+    assert not [
+        g for g in driver.find_elements("css selector", "#flame-box g")
+        if "build" in g.get_attribute("aria-label")
+    ]
     driver.find_element("css selector", "#flame-box g[tabindex='0']").send_keys(Keys.ESCAPE)
     settle(driver)
     assert frame(driver, "build")
@@ -210,7 +254,8 @@ def test_flame_graph_of_the_longest_lived_tells_their_age(show):
 def test_bars_of_sizes_and_lifetimes_have_their_numbers(show):
     driver = show()
     labels = [svg.get_attribute("aria-label") for svg in driver.find_elements("css selector", "#sizes svg")]
-    assert labels[0] == "Allocations by size, from. 1 MiB: 9; 2 MiB: 0; 4 MiB: 9; 8 MiB: 56; 16 MiB: 0; 32 MiB: 27"
+    assert labels[
+        0] == "Allocations by size, from. 1 MiB: 9; 2 MiB: 0; 4 MiB: 9; 8 MiB: 56; 16 MiB: 0; 32 MiB: 27"
     assert "32 MiB: 1.05 GiB" in labels[1] and len(labels) == 4
 
 
@@ -218,5 +263,7 @@ def test_units_read_well(show):
     found = show().execute_script("""const {bytes, duration, moment} = cistern.units;
         return [bytes(0), bytes(1023), bytes(1536), bytes(1048575), bytes(-3 * 2 ** 30), bytes(null), duration(0.5 * 1e6), duration(192e6),
                 duration(2 * 3600e6), moment(192123000, true), moment(5e6, true), moment(7000, false)];""")
-    assert found == ["0 B", "1023 B", "1.5 KiB", "1 MiB", "−3 GiB", "not known", "500 ms", "3 min 12 s", "2 h 0 min",
-                     "3 min 12.123 s", "5 s", "event 7,000"]
+    assert found == [
+        "0 B", "1023 B", "1.5 KiB", "1 MiB", "−3 GiB", "not known", "500 ms", "3 min 12 s", "2 h 0 min",
+        "3 min 12.123 s", "5 s", "event 7,000"
+    ]

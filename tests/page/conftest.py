@@ -34,7 +34,8 @@ def show(driver, pages):
 
     def shown(story="training", **media):
         features = [{"name": name.replace("_", "-"), "value": value} for name, value in media.items()]
-        features.append({"name": "prefers-reduced-motion", "value": "reduce"})  # a click must not chase what scrolls
+        features.append({"name": "prefers-reduced-motion",
+                         "value": "reduce"})  # a click must not chase what scrolls
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
         driver.get(pages(story))
         assert driver.execute_script("return document.documentElement.dataset.ready") == "yes"
@@ -47,7 +48,8 @@ def show(driver, pages):
 
 def settle(driver):
     """Waits for two frames: what a change asked for is drawn then."""
-    driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));")
+    driver.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));")
 
 
 def text(driver, selector):
@@ -57,10 +59,12 @@ def text(driver, selector):
 
 def rows(driver, section):
     """The cells of a section's visible rows."""
-    return driver.execute_script("""
+    return driver.execute_script(
+        """
         return Array.from(document.querySelectorAll(`#${arguments[0]} tbody tr`)).filter((row) => !row.hidden)
           .map((row) => Array.from(row.cells).map((cell) => cell.innerText.trim()));""", section)
 
 
 def fail_index(driver):
-    return driver.execute_script("return cistern.view.recording.moments.findIndex((moment) => moment.kind === 'failure')")
+    return driver.execute_script(
+        "return cistern.view.recording.moments.findIndex((moment) => moment.kind === 'failure')")

@@ -39,15 +39,16 @@ def test_canvases_follow_the_colours(show):
 
 def test_print_is_light_shows_every_row_and_fits_the_paper(show):
     driver = show(prefers_color_scheme="dark")
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-        "media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                           {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]})
     settle(driver)
     assert driver.execute_script("return document.documentElement.dataset.theme") == "light"
     assert background(driver) == "rgb(255, 255, 255)"
     for hidden in (".bar", "#scrub", "#holders .tools", ".flags"):
         assert not driver.find_element("css selector", hidden).is_displayed(), hidden
     assert len(rows(driver, "holders")) == 7
-    assert driver.execute_script("return document.querySelector('#chart canvas').getBoundingClientRect().width") <= 700
+    assert driver.execute_script(
+        "return document.querySelector('#chart canvas').getBoundingClientRect().width") <= 700
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
     settle(driver)
     assert driver.find_element("css selector", ".bar").is_displayed()
@@ -63,7 +64,8 @@ def test_page_prints_to_pdf(show):
 @pytest.mark.parametrize("width", [380, 768, 1440, 3840])
 def test_page_is_as_wide_as_the_screen(show, width):
     driver = show()
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                           {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
     settle(driver)
     settle(driver)
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
@@ -84,7 +86,8 @@ def test_axe_finds_nothing_serious(show, story, scheme):
 
 def test_nothing_is_loaded_and_no_handler_stands_in_the_markup(show):
     driver = show()
-    assert driver.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
+    assert driver.execute_script(
+        "return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
     assert driver.execute_script("""return Array.from(document.querySelectorAll("*")).flatMap((node) =>
         Array.from(node.attributes).map(({name}) => name)).filter((name) => name.startsWith("on"));""") == []
 
@@ -95,5 +98,7 @@ def test_policy_of_the_page_refuses_requests_and_foreign_scripts(show):
         document.addEventListener("securitypolicyviolation", (event) => window.refused.push(event.effectiveDirective));
         const script = document.createElement("script"); script.textContent = "window.foreign = 1"; document.body.append(script);
         fetch("https://example.org/").catch(() => setTimeout(done, 50));""")
-    assert driver.execute_script("return [window.foreign === undefined, window.refused.sort()]") == [True, ["connect-src", "script-src-elem"]]
+    assert driver.execute_script("return [window.foreign === undefined, window.refused.sort()]") == [
+        True, ["connect-src", "script-src-elem"]
+    ]
     driver.get_log("browser")  # the complaints that were meant

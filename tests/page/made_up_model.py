@@ -10,7 +10,6 @@ FIELDS = ("kind", "us", "address", "bytes", "stack", "label", "pool", "stream", 
 
 class State:
     """What lives after some events."""
-
     def __init__(self):
         self.live, self.pending, self.ranges = {}, {}, {}
         self.asked = 0
@@ -55,7 +54,8 @@ def states(program, *numbers):
             state.pending.pop(event[8])
         if i in numbers:
             copied = State()
-            copied.live, copied.pending, copied.ranges = dict(state.live), dict(state.pending), dict(state.ranges)
+            copied.live, copied.pending, copied.ranges = dict(state.live), dict(state.pending), dict(
+                state.ranges)
             copied.asked = state.asked
             found[i] = copied
     return found
@@ -88,8 +88,11 @@ def timeline(program, columns):
             for event in top[1].values():
                 sums[event[index]] += event[3]
             keyed[name].append(sums)
-    return {"edges": edges, "asked": asked, "allocated": None, "reserved": reserved, "limit": program.limit,
-            "stacked": {name: stacked(sums) for name, sums in keyed.items()}, "policies": []}
+    return {
+        "edges": edges, "asked": asked, "allocated": None, "reserved": reserved, "limit": program.limit,
+        "stacked": {name: stacked(sums)
+                    for name, sums in keyed.items()}, "policies": []
+    }
 
 
 def stacked(sums):
@@ -128,8 +131,12 @@ def window(program, first, last):
     later = {event[8] for event in program.events[last:] if event[0] == USES_END}
     freed = [event[8] for event in events if event[0] == FREE]
     waiting = [numbers[block] for block in freed if block in later - ended]
-    return {"first": first, "count": len(events), "waiting": waiting, "start_us": program.events[first - 1][1] if first > 0 else 0, "blocks": blocks, "events": rows,
-            "ranges": [[event[2], event[3], event[6], event[7], 0 if event[0] == RESERVE else 1] for event in start.ranges.values()]}
+    return {
+        "first": first, "count": len(events), "waiting": waiting,
+        "start_us": program.events[first - 1][1] if first > 0 else 0, "blocks": blocks, "events": rows,
+        "ranges": [[event[2], event[3], event[6], event[7], 0 if event[0] == RESERVE else 1]
+                   for event in start.ranges.values()]
+    }
 
 
 def moment(program, state, number, kind, title, windows):
@@ -139,10 +146,12 @@ def moment(program, state, number, kind, title, windows):
     if kind == "failure":
         _, _, _, size, stack, label, pool, stream, _ = program.events[number - 1]
         request = {"bytes": size, "stream": stream, "pool": pool, "label": label, "stack": stack}
-    return {"kind": kind, "title": title, "at_us": program.events[number - 1][1] if number else 0, "event": number,
-            "asked": state.asked, "allocated": None, "reserved": state.reserved(), "limit": program.limit, "request": request,
-            "holders": state.holders(), "unused": [], "advice": [], "device_error": "",
-            "window": found, "at": number - windows[found]["first"] if found is not None else 0}
+    return {
+        "kind": kind, "title": title, "at_us": program.events[number - 1][1] if number else 0, "event": number,
+        "asked": state.asked, "allocated": None, "reserved": state.reserved(), "limit": program.limit,
+        "request": request, "holders": state.holders(), "unused": [], "advice": [], "device_error": "",
+        "window": found, "at": number - windows[found]["first"] if found is not None else 0
+    }
 
 
 def histogram(values, weights=None):
@@ -170,8 +179,11 @@ def flame(state):
 
 def calls(program):
     names = {RESERVE: "segment_alloc", RELEASE: "segment_free", MAP: "map", UNMAP: "unmap"}
-    return [[name, sum(e[0] == kind for e in program.events), sum(e[3] for e in program.events if e[0] == kind)]
-            for kind, name in names.items()]
+    return [[
+        name,
+        sum(e[0] == kind for e in program.events),
+        sum(e[3] for e in program.events if e[0] == kind)
+    ] for kind, name in names.items()]
 
 
 def recording(program, name, columns=200, spans=(), moments=()):
@@ -190,15 +202,19 @@ def recording(program, name, columns=200, spans=(), moments=()):
         "events": len(program.events), "allocations": len(allocated), "failed": len(program.failures),
         "duration_us": program.events[-1][1], "has_times": True, "notes": ["This recording is made up."],
         "streams": program.streams, "pools": program.pools, "labels": program.labels, "frames": program.frames,
-        "stacks": program.stacks, "timeline": timeline(program, columns), "windows": windows,
-        "moments": [moment(program, found[number], number, kind, title, windows) for number, kind, title in moments],
-        "heat": None, "flame": {"peak": flame(at_peak), "end": flame(found[len(program.events)]), "longest": []},
-        "sizes": histogram([event[3] for event in allocated]),
+        "stacks": program.stacks, "timeline": timeline(program, columns), "windows": windows, "moments": [
+            moment(program, found[number], number, kind, title, windows) for number, kind, title in moments
+        ], "heat": None,
+        "flame": {"peak": flame(at_peak), "end": flame(found[len(program.events)]),
+                  "longest": []}, "sizes": histogram([event[3] for event in allocated]),
         "lifetimes": histogram([us for _, us in finished], [size for size, _ in finished]),
-        "size_life": [[*both, n] for both, n in sorted(pairs.items())],
-        "leaks": [], "labels_peak": [], "calls": calls(program)}
+        "size_life": [[*both, n] for both, n in sorted(pairs.items())
+                      ], "leaks": [], "labels_peak": [], "calls": calls(program)
+    }
 
 
 def model(*recordings, comparison=None):
-    return {"format": 1, "made_by": "Cistern, made up", "command": "cistern report made-up.trace", "recordings": list(recordings),
-            "comparison": comparison}
+    return {
+        "format": 1, "made_by": "Cistern, made up", "command": "cistern report made-up.trace",
+        "recordings": list(recordings), "comparison": comparison
+    }

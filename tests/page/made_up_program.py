@@ -15,12 +15,12 @@ class Block:
 
 class Program:
     """Segments of at least 20 MiB, first fit, up to a limit."""
-
     def __init__(self, limit, tick_us=1000):
         self.limit, self.tick_us, self.now = limit, tick_us, 0
         self.frames, self.stacks, self.labels = [], [[0, 0]], [["", 0]]
         self.pools, self.streams = ["default"], ["0"]
-        self.events, self.segments, self.blocks = [], [], []  # segments: [address, size, pool, stream, living blocks]
+        self.events, self.segments, self.blocks = [], [], [
+        ]  # segments: [address, size, pool, stream, living blocks]
         self.marks, self.failures = [], []
 
     def stack(self, *frames):
@@ -83,13 +83,15 @@ class Program:
 
     def free(self, block, used_elsewhere=False):
         """Frees a block; one that is used elsewhere keeps its place until `uses_end`."""
-        self.event(FREE, block.address, block.size, block.stack, block.label, block.pool, block.stream, block.number)
+        self.event(FREE, block.address, block.size, block.stack, block.label, block.pool, block.stream,
+                   block.number)
         block.pending = used_elsewhere
         if not used_elsewhere:
             self.forget(block)
 
     def uses_end(self, block):
-        self.event(USES_END, block.address, block.size, block.stack, block.label, block.pool, block.stream, block.number)
+        self.event(USES_END, block.address, block.size, block.stack, block.label, block.pool, block.stream,
+                   block.number)
         self.forget(block)
 
     def forget(self, block):

@@ -63,5 +63,6 @@ if __name__ == "__main__":
         marks, scrub, memory = measured(page)
         print(f"{page.stat().st_size / 2**20:.1f} MiB; usable after {marks['ready_ms'] / 1000:.2f} s "
               f"(loaded after {marks['loaded_ms'] / 1000:.2f} s); {memory / 2**20:.0f} MiB of heap")
-        print(f"scrub of 300 steps: {scrub['a_second']:.0f} frames a second; a frame takes {scrub['median']:.1f} ms in the middle, "
-              f"{scrub['p95']:.1f} ms at 95 %, {scrub['most']:.1f} ms at most")
+        print(
+            f"scrub of 300 steps: {scrub['a_second']:.0f} frames a second; a frame takes {scrub['median']:.1f} ms in the middle, "
+            f"{scrub['p95']:.1f} ms at 95 %, {scrub['most']:.1f} ms at most")

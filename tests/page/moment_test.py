@@ -12,7 +12,8 @@ MIB = stories.MIB
 
 def go_event(driver, at):
     """Moves the slider of events, as a hand would."""
-    driver.execute_script("""const slider = document.getElementById("along-events"); slider.value = arguments[0];
+    driver.execute_script(
+        """const slider = document.getElementById("along-events"); slider.value = arguments[0];
         slider.dispatchEvent(new Event("input"));""", at)
     settle(driver)
 
@@ -29,22 +30,26 @@ def program():
 
 def test_every_event_of_a_window_has_the_sums_of_the_program(show, program):
     driver = show()
-    recording = driver.execute_script("return cistern.view.recording.windows.map(({first, count}) => [first, count])")
+    recording = driver.execute_script(
+        "return cistern.view.recording.windows.map(({first, count}) => [first, count])")
     for index, (first, count) in enumerate(recording):
         known = models.states(program, *range(first, first + count + 1))
-        sums = driver.execute_script("""const window = cistern.view.window(arguments[0]);
+        sums = driver.execute_script(
+            """const window = cistern.view.window(arguments[0]);
             return d3.range(window.count + 1).map((at) => cistern.state.sums(window, at));""", index)
         for at, found in enumerate(sums):
             state = known[first + at]
             waiting = sum(event[3] for event in state.pending.values())
-            assert [found["asked"], found["reserved"], found["waiting"], found["blocks"]] == [
-                state.asked, state.reserved(), waiting, len(state.live)], at
+            assert [found["asked"], found["reserved"], found["waiting"],
+                    found["blocks"]] == [state.asked, state.reserved(), waiting,
+                                         len(state.live)], at
             assert found["free"] == state.reserved() - state.asked - waiting
 
 
 def test_holders_of_every_event_are_those_of_the_program(show, program):
     driver = show()
-    first, count = driver.execute_script("const {first, count} = cistern.view.recording.windows[1]; return [first, count]")
+    first, count = driver.execute_script(
+        "const {first, count} = cistern.view.recording.windows[1]; return [first, count]")
     known = models.states(program, *range(first, first + count + 1))
     holders = driver.execute_script("""const window = cistern.view.window(1);
         return d3.range(window.count + 1).map((at) => cistern.state.holders(window, at));""")
@@ -55,9 +60,10 @@ def test_holders_of_every_event_are_those_of_the_program(show, program):
 def test_holders_table_is_by_bytes_with_its_shares(show):
     driver = show()
     at_failure(driver)
-    assert rows(driver, "holders")[:2] == [
-        ["attention.py:42 in attend", "train / forward / attention", "pool default, stream 0", "3", "40 MiB", "120 MiB", "41 %"],
-        ["model.py:31 in build", "train", "pool default, stream 0", "6", "10 MiB", "60 MiB", "20.5 %"]]
+    assert rows(driver, "holders")[:2] == [[
+        "attention.py:42 in attend", "train / forward / attention", "pool default, stream 0", "3", "40 MiB",
+        "120 MiB", "41 %"
+    ], ["model.py:31 in build", "train", "pool default, stream 0", "6", "10 MiB", "60 MiB", "20.5 %"]]
 
 
 def test_scrubbing_events_changes_holders_and_says_where(show):
@@ -76,10 +82,13 @@ def test_search_finds_by_frame_label_and_library(show):
     driver = show()
     at_failure(driver)
     search = driver.find_element("id", "holders-search")
-    for words, found in {"attend": "1 holder of 120 MiB", "module.py": "2 holders of 174 MiB", "optimizer": "1 holder of 32 MiB",
-                         "nobody": "0 holders of 0 B"}.items():
+    for words, found in {
+            "attend": "1 holder of 120 MiB", "module.py": "2 holders of 174 MiB",
+            "optimizer": "1 holder of 32 MiB", "nobody": "0 holders of 0 B"
+    }.items():
         search.clear()
         search.send_keys(words)
+        settle(driver)
         assert text(driver, "#holders-found") == found
     assert rows(driver, "holders")[0][0] == "Nobody matches the search."
 
@@ -88,7 +97,9 @@ def test_stack_unfolds_with_the_innermost_frame_first(show):
     driver = show()
     at_failure(driver)
     driver.find_element("css selector", "#holders tbody summary").click()
-    frames = [item.text for item in driver.find_elements("css selector", "#holders tbody tr:first-child .stack li")]
+    frames = [
+        item.text for item in driver.find_elements("css selector", "#holders tbody tr:first-child .stack li")
+    ]
     assert frames[0].startswith("attend") and frames[-1].startswith("main") and len(frames) == 4
     assert len(driver.find_elements("css selector", "#holders tbody tr:first-child .stack .library")) == 1
 

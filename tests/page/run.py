@@ -28,4 +28,7 @@ if __name__ == "__main__":
         print(f"skipped: the tests of the page need {lacks[CANDIDATES[0]]}; ./dev setup installs it on Debian")
         sys.exit(77)
     kept = pathlib.Path(sys.argv[1]) / "files"
-    os.execv(ready, [ready, "-B", "-m", "pytest", "-q", "-ra", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={kept}", str(HERE)])
+    os.execv(ready, [
+        ready, "-B", "-m", "pytest", "-q", "-ra", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={kept}",
+        str(HERE)
+    ])

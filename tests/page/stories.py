@@ -42,45 +42,62 @@ def training():
         for block in filter(None, reversed(held)):
             program.free(block)
         program.uses_end(batch)
-    return program, failed, {"log": log, "scores": scores, "act": act, "forward": forward, "attention": attention, "train": train}
+    return program, failed, {
+        "log": log, "scores": scores, "act": act, "forward": forward, "attention": attention, "train": train
+    }
 
 
 def heat(recording, rows, columns):
     """A coarse map that fills from the left, for a picture whose look is known."""
     edges = [recording["duration_us"] * i / columns for i in range(columns + 1)]
-    used = bytes(min(255, 255 * column // columns) if row < rows * 3 // 4 else 0 for column in range(columns) for row in range(rows))
-    return {"rows": rows, "columns": columns, "edges": edges, "row_bytes": 8 * MIB,
-            "segments": [[0x7F0000000000, rows * 8 * MIB, 0, rows]], "used": base64.b64encode(used).decode(),
-            "mapped": base64.b64encode(bytes(255 for _ in range(rows * columns))).decode()}
+    used = bytes(
+        min(255, 255 * column // columns) if row < rows * 3 // 4 else 0 for column in range(columns)
+        for row in range(rows))
+    return {
+        "rows": rows, "columns": columns, "edges": edges, "row_bytes": 8 * MIB,
+        "segments": [[0x7F0000000000, rows * 8 * MIB, 0, rows]], "used": base64.b64encode(used).decode(),
+        "mapped": base64.b64encode(bytes(255 for _ in range(rows * columns))).decode()
+    }
 
 
 def training_recording(name="training"):
     program, failed, known = training()
     number = failed[0]
-    recording = models.recording(program, name, spans=[(0, 60), (number - 60, number + 12)], moments=[
-        (number, "failure", "Failed request"), *((i, "mark", program.marks[event[8]]) for i, event in
-                                                 enumerate(program.events, start=1) if event[0] == 8)])
+    recording = models.recording(program,
+                                 name,
+                                 spans=[(0, 60), (number - 60, number + 12)],
+                                 moments=[(number, "failure", "Failed request"),
+                                          *((i, "mark", program.marks[event[8]])
+                                            for i, event in enumerate(program.events, start=1) if event[0] == 8)
+                                          ])
     failure = next(moment for moment in recording["moments"] if moment["kind"] == "failure")
     free = failure["reserved"] - failure["asked"]
-    failure["unused"] = [
-        {"why": "too_small", "bytes": free - 14 * MIB, "largest": 12 * MIB,
-         "text": f"{(free - 14 * MIB) >> 20} MiB is free in pieces of at most 12 MiB, smaller than the request."},
-        {"why": "other_stream", "bytes": 14 * MIB, "largest": 14 * MIB, "text": "14 MiB belongs to stream 7."}]
-    failure["advice"] = ["A limit that is 64 MiB higher would have been enough.",
-                         "Expandable segments would have joined the free pieces."]
-    recording["leaks"] = [{"stack": known["log"], "label": known["train"], "blocks": 9, "bytes": 9 * MIB, "first_us": 100000,
-                           "growth": [MIB * (i * 9 // 19) for i in range(20)], "bytes_per_second": 12.5 * MIB}]
-    recording["labels_peak"] = [
-        {"label": known["train"], "peak": 420 * MIB, "at_us": failure["at_us"], "end": 101 * MIB},
-        {"label": known["forward"], "peak": 300 * MIB, "at_us": failure["at_us"], "end": 0},
-        {"label": known["attention"], "peak": 156 * MIB, "at_us": failure["at_us"], "end": 0}]
+    failure["unused"] = [{
+        "why": "too_small", "bytes": free - 14 * MIB, "largest": 12 * MIB,
+        "text": f"{(free - 14 * MIB) >> 20} MiB is free in pieces of at most 12 MiB, smaller than the request."
+    }, {"why": "other_stream", "bytes": 14 * MIB, "largest": 14 * MIB, "text": "14 MiB belongs to stream 7."}]
+    failure["advice"] = [
+        "A limit that is 64 MiB higher would have been enough.",
+        "Expandable segments would have joined the free pieces."
+    ]
+    recording["leaks"] = [{
+        "stack": known["log"], "label": known["train"], "blocks": 9, "bytes": 9 * MIB, "first_us": 100000,
+        "growth": [MIB * (i * 9 // 19) for i in range(20)], "bytes_per_second": 12.5 * MIB
+    }]
+    recording["labels_peak"] = [{
+        "label": known["train"], "peak": 420 * MIB, "at_us": failure["at_us"], "end": 101 * MIB
+    }, {"label": known["forward"], "peak": 300 * MIB, "at_us": failure["at_us"],
+        "end": 0}, {"label": known["attention"], "peak": 156 * MIB, "at_us": failure["at_us"], "end": 0}]
     flame = recording["flame"]
     flame["longest"] = [[stack, size, blocks, 250000] for stack, size, blocks in flame["end"]]
-    recording["timeline"]["policies"] = [
-        {"name": "torch", "reserved": [int(1.1 * value) for value in recording["timeline"]["reserved"]],
-         "failed_at": failure["at_us"], "peak": 500 * MIB},
-        {"name": "torch-expandable", "reserved": [int(0.9 * value) for value in recording["timeline"]["reserved"]],
-         "failed_at": None, "peak": 430 * MIB}]
+    recording["timeline"]["policies"] = [{
+        "name": "torch", "reserved": [int(1.1 * value) for value in recording["timeline"]["reserved"]],
+        "failed_at": failure["at_us"], "peak": 500 * MIB
+    }, {
+        "name": "torch-expandable",
+        "reserved": [int(0.9 * value) for value in recording["timeline"]["reserved"]], "failed_at": None,
+        "peak": 430 * MIB
+    }]
     recording["heat"] = heat(recording, 48, 100)
     return recording, known
 
@@ -102,13 +119,18 @@ def compared():
     """Two nights: attention grew, the log went."""
     before, known = training_recording("monday")
     after, _ = training_recording("tuesday")
-    comparison = {"before": 0, "after": 1, "peak": [400 * MIB, 480 * MIB],
-                  "grew": [[known["scores"], known["scores"], "train / forward / attention", 100 * MIB, 180 * MIB, 3, 5]],
-                  "went": [[known["log"], -1, "train", 9 * MIB, 0, 9, 0]]}
+    comparison = {
+        "before": 0, "after": 1, "peak": [400 * MIB, 480 * MIB],
+        "grew": [[known["scores"], known["scores"], "train / forward / attention", 100 * MIB, 180 * MIB, 3,
+                  5]], "went": [[known["log"], -1, "train", 9 * MIB, 0, 9, 0]]
+    }
     return models.model(before, after, comparison=comparison)
 
 
 def named(name):
     """The model of a story."""
-    return {"training": lambda: models.model(training_recording()[0]), "bare": lambda: models.model(bare_recording()),
-            "compared": compared, "both": lambda: models.model(training_recording()[0], bare_recording())}[name]()
+    return {
+        "training": lambda: models.model(training_recording()[0]),
+        "bare": lambda: models.model(bare_recording()), "compared": compared,
+        "both": lambda: models.model(training_recording()[0], bare_recording())
+    }[name]()

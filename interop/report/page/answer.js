@@ -1,37 +1,50 @@
-// The page's first answer: the peak, who held most, why each request failed, and what keeps growing.
+// The page's first answer: the peak, who held most, why each request failed, and what keeps
+// growing.
 cistern.answer = (() => {
-  const { el, units, sentences } = cistern;
+  const {el, units, sentences} = cistern;
   const SHOWN = 3;  // failures in full; the others behind a button
 
   const failures = (recording) => recording.moments.filter((moment) => moment.kind === "failure");
   const peak = (recording) => recording.moments.find((moment) => moment.kind === "peak");
 
   function headline(view) {
-    const { recording } = view;
+    const {recording} = view;
     const failed = failures(recording);
     const top = peak(recording);
     if (failed.length > 0) {
       const first = failed[0];
       const size = first.request ? units.bytes(first.request.bytes) : "memory";
-      const more = recording.failed > 1 ? `, the first of ${units.count(recording.failed)} that failed` : "";
-      return `A request for ${size} found no memory at ${view.time(first.at_us)}${sentences.during(view, first)}${more}`;
+      const more =
+          recording.failed > 1 ? `, the first of ${units.count(recording.failed)} that failed` : "";
+      return `A request for ${size} found no memory at ${view.time(first.at_us)}${
+          sentences.during(view, first)}${more}`;
     }
     if (!top) return "Nothing was allocated";
-    const { comparison, recordings } = view.model;
+    const {comparison, recordings} = view.model;
     if (comparison && recordings[comparison.after] === recording) {
       const [before, after] = comparison.peak;
-      return `The peak ${cistern.comparison.change(before, after)}: from ${units.bytes(before)} to ${units.bytes(after)}`;
+      return `The peak ${cistern.comparison.change(before, after)}: from ${
+          units.bytes(before)} to ${units.bytes(after)}`;
     }
-    return `Memory peaked at ${units.bytes(top.asked)} at ${view.time(top.at_us)}${sentences.during(view, top)}`;
+    return `Memory peaked at ${units.bytes(top.asked)} at ${view.time(top.at_us)}${
+        sentences.during(view, top)}`;
   }
 
   /** A sentence on the recording itself. */
   function origin(view) {
-    const { recording } = view;
-    const from = { trace: "a trace", dump: "a dump of a failure", snapshot: "a snapshot", pytorch: "a PyTorch snapshot",
-                   rmm: "an RMM log" }[recording.source] || recording.source;
-    const facts = [recording.file || recording.name, from, recording.device,
-                   units.counted(recording.allocations, "allocation")];
+    const {recording} = view;
+    const from = {
+      trace: "a trace",
+      dump: "a dump of a failure",
+      snapshot: "a snapshot",
+      pytorch: "a PyTorch snapshot",
+      rmm: "an RMM log"
+    }[recording.source] ||
+        recording.source;
+    const facts = [
+      recording.file || recording.name, from, recording.device,
+      units.counted(recording.allocations, "allocation")
+    ];
     if (recording.has_times) facts.push(units.duration(recording.duration_us));
     return facts.filter(Boolean).join(" · ");
   }
@@ -40,50 +53,75 @@ cistern.answer = (() => {
     const top = peak(view.recording);
     const limit = view.recording.timeline.limit;
     const reserved = d3.max(view.recording.timeline.reserved || []);
-    const rows = [["Peak asked for", top ? units.bytes(top.asked) : "0 B", top && `at ${view.time(top.at_us)}`],
-                  ["Peak reserved", reserved === undefined ? "not known" : units.bytes(reserved),
-                   reserved && top ? `${units.percent(top.asked, reserved)} of it asked for` : ""],
-                  ["Limit", limit === null ? "not known" : units.bytes(limit), ""],
-                  ["Failed requests", units.count(view.recording.failed), ""],
-                  ["Places that grow", units.count(view.recording.leaks.length), ""]];
-    return el("dl", { class: "figures" }, rows.map(([name, value, note]) =>
-      el("div", {}, el("dt", { text: name }), el("dd", {}, el("strong", { text: value }),
-                                                note ? el("small", { text: note }) : null))));
+    const rows = [
+      ["Peak asked for", top ? units.bytes(top.asked) : "0 B", top && `at ${view.time(top.at_us)}`],
+      [
+        "Peak reserved", reserved === undefined ? "not known" : units.bytes(reserved),
+        reserved && top ? `${units.percent(top.asked, reserved)} of it asked for` : ""
+      ],
+      ["Limit", limit === null ? "not known" : units.bytes(limit), ""],
+      ["Failed requests", units.count(view.recording.failed), ""],
+      ["Places that grow", units.count(view.recording.leaks.length), ""]
+    ];
+    return el(
+        "dl", {class: "figures"},
+        rows.map(
+            ([name, value, note]) =>
+                el("div", {}, el("dt", {text: name}),
+                   el("dd", {}, el("strong", {text: value}),
+                      note ? el("small", {text: note}) : null))));
   }
 
   /** The largest holders of a moment: [name, label, bytes]. Without names, by the blocks' sizes. */
   function largest(view, moment) {
     if (view.nameless && moment.window !== null) {
-      return cistern.state.sizes(view.window(moment.window), moment.at).map(({ log, blocks, bytes }) =>
-        [sentences.sizes(log), units.counted(blocks, "block"), bytes]);
+      return cistern.state.sizes(view.window(moment.window), moment.at)
+          .map(({log,
+                 blocks,
+                 bytes}) => [sentences.sizes(log), units.counted(blocks, "block"), bytes]);
     }
-    return moment.holders.filter(([stack]) => stack !== -1).map((row) =>
-      [view.names.holder(row), row[1] > 0 && row[0] > 0 ? view.names.label(row[1]) : "", row[5]]);
+    return moment.holders.filter(([stack]) => stack !== -1)
+        .map(
+            (row) =>
+                [view.names.holder(row), row[1] > 0 && row[0] > 0 ? view.names.label(row[1]) : "",
+                 row[5]]);
   }
 
   /** The largest holders of a moment as bars. */
   function held(view, moment, title) {
     const rows = largest(view, moment).slice(0, 5);
-    const bars = rows.map(([name, label, bytes]) => el("li", {},
-      el("span", { class: "name", text: name }), el("span", { class: "soft", text: label }),
-      el("span", { class: "value", text: `${units.bytes(bytes)} · ${units.percent(bytes, moment.asked)}` }),
-      el("span", { class: "share", "aria-hidden": "true" },
-         el("span", { style: { width: `${(100 * bytes) / Math.max(1, moment.asked)}%` } }))));
-    return el("div", { class: "card" }, el("h2", { text: title }),
-              rows.length > 0 ? el("ol", { class: "bars" }, bars) : cistern.empty("No block lived then."),
-              view.nameless ? el("p", { class: "soft", text: "The recording has no call stacks and no labels. Recorded with them, " +
-                                                          "it would name the lines of the program here." }) : null);
+    const bars = rows.map(
+        ([name, label, bytes]) =>
+            el("li", {}, el("span", {class: "name", text: name}),
+               el("span", {class: "soft", text: label}), el("span", {
+                 class: "value",
+                 text: `${units.bytes(bytes)} · ${units.percent(bytes, moment.asked)}`
+               }),
+               el("span", {class: "share", "aria-hidden": "true"},
+                  el("span", {style: {width: `${(100 * bytes) / Math.max(1, moment.asked)}%`}}))));
+    return el(
+        "div", {class: "card"}, el("h2", {text: title}),
+        rows.length > 0 ? el("ol", {class: "bars"}, bars) : cistern.empty("No block lived then."),
+        view.nameless ? el("p", {
+          class: "soft",
+          text: "The recording has no call stacks and no labels. Recorded with them, " +
+              "it would name the lines of the program here."
+        }) :
+                        null);
   }
 
   function room(moment) {
     const parts = [];
     if (moment.reserved !== null && moment.reserved !== undefined) {
-      parts.push(`${units.bytes(moment.reserved)} was reserved, of which ${units.bytes(moment.allocated ?? moment.asked)} ` +
-                 "was allocated.");
+      parts.push(
+          `${units.bytes(moment.reserved)} was reserved, of which ${
+              units.bytes(moment.allocated ?? moment.asked)} ` +
+          "was allocated.");
     }
     if (moment.limit) {
       const left = Math.max(0, moment.limit - (moment.reserved ?? moment.asked));
-      parts.push(`The limit was ${units.bytes(moment.limit)}, so ${units.bytes(left)} more could be reserved.`);
+      parts.push(`The limit was ${units.bytes(moment.limit)}, so ${
+          units.bytes(left)} more could be reserved.`);
     }
     return parts.join(" ");
   }
@@ -91,44 +129,66 @@ cistern.answer = (() => {
   /** One failed request: what was asked, why it did not fit, what would have made it fit. */
   function failure(view, moment) {
     const index = view.recording.moments.indexOf(moment);
-    const list = (texts) => el("ul", {}, texts.map((text) => el("li", { text })));
-    const request = moment.request
-      ? `${units.bytes(moment.request.bytes)} was asked for ${sentences.origin(view.names, moment.request)}.`
-      : "A request failed.";
+    const list = (texts) => el("ul", {}, texts.map((text) => el("li", {text})));
+    const request = moment.request ? `${units.bytes(moment.request.bytes)} was asked for ${
+                                         sentences.origin(view.names, moment.request)}.` :
+                                     "A request failed.";
     const why = moment.unused.map(sentences.unused);
-    return el("article", { class: "card failure" },
-      el("h2", { text: `Failed at ${view.time(moment.at_us)}${sentences.during(view, moment)}` }), el("p", { text: request }),
-      moment.request && moment.request.stack > 0 ? cistern.stackElement(view.names, moment.request.stack) : null,
-      el("h3", { text: "Why it did not fit" }), el("p", { text: room(moment) }),
-      why.length > 0 ? list(why) : el("p", { text: "No reserved memory was free." }),
-      moment.device_error ? el("p", { class: "soft", text: `The device said: ${moment.device_error}` }) : null,
-      el("h3", { text: "What would have made it fit" }),
-      moment.advice.length > 0 ? list(moment.advice) : el("p", { text: "The recording does not say enough to tell." }),
-      el("button", { type: "button", class: "go", text: "Show this moment", "data-moment": index,
-                     on: { click: () => cistern.goTo(view, index) } }));
+    return el(
+        "article", {class: "card failure"},
+        el("h2", {text: `Failed at ${view.time(moment.at_us)}${sentences.during(view, moment)}`}),
+        el("p", {text: request}),
+        moment.request && moment.request.stack > 0 ?
+            cistern.stackElement(view.names, moment.request.stack) :
+            null,
+        el("h3", {text: "Why it did not fit"}), el("p", {text: room(moment)}),
+        why.length > 0 ? list(why) : el("p", {text: "No reserved memory was free."}),
+        moment.device_error ?
+            el("p", {class: "soft", text: `The device said: ${moment.device_error}`}) :
+            null,
+        el("h3", {text: "What would have made it fit"}),
+        moment.advice.length > 0 ? list(moment.advice) :
+                                   el("p", {text: "The recording does not say enough to tell."}),
+        el("button", {
+          type: "button",
+          class: "go",
+          text: "Show this moment",
+          "data-moment": index,
+          on: {click: () => cistern.goTo(view, index)}
+        }));
   }
 
   function growing(view) {
-    const { leaks } = view.recording;
+    const {leaks} = view.recording;
     if (leaks.length === 0) return null;
-    const items = leaks.slice(0, 3).map((leak) => el("li", {},
-      el("strong", { text: view.names.holder([leak.stack, leak.label, 0, 0]) }),
-      ` holds ${units.counted(leak.blocks, "block")}, ${units.bytes(leak.bytes)}, and grows by ${sentences.growth(leak)}.`));
-    return el("div", { class: "card" }, el("h2", { text: "What keeps growing" }), el("ul", {}, items),
-              el("p", {}, el("a", { href: "#leaks", text: "All places that grow, with their stacks" })));
+    const items = leaks.slice(0, 3).map(
+        (leak) =>
+            el("li", {}, el("strong", {text: view.names.holder([leak.stack, leak.label, 0, 0])}),
+               ` holds ${units.counted(leak.blocks, "block")}, ${
+                   units.bytes(leak.bytes)}, and grows by ${sentences.growth(leak)}.`));
+    return el(
+        "div", {class: "card"}, el("h2", {text: "What keeps growing"}), el("ul", {}, items),
+        el("p", {}, el("a", {href: "#leaks", text: "All places that grow, with their stacks"})));
   }
 
   /** What changed most from the first file to the second. */
   function compared(view) {
-    const { comparison, recordings } = view.model;
+    const {comparison, recordings} = view.model;
     if (!comparison) return null;
-    const names = { before: new cistern.Names(recordings[comparison.before]), after: new cistern.Names(recordings[comparison.after]) };
-    const line = (row) => el("li", {}, el("strong", { text: cistern.comparison.name(names, row) }),
-                             ` ${cistern.comparison.change(row[3], row[4])}, to ${units.bytes(row[4])}.`);
-    return el("div", { class: "card" }, el("h2", { text: `${recordings[comparison.after].name} beside ${recordings[comparison.before].name}` }),
-              el("p", { text: `The peak ${cistern.comparison.change(...comparison.peak)}.` }),
-              el("ul", {}, [...comparison.grew.slice(0, 3), ...comparison.went.slice(0, 3)].map(line)),
-              el("p", {}, el("a", { href: "#comparison", text: "All that grew and went" })));
+    const names = {
+      before: new cistern.Names(recordings[comparison.before]),
+      after: new cistern.Names(recordings[comparison.after])
+    };
+    const line = (row) =>
+        el("li", {}, el("strong", {text: cistern.comparison.name(names, row)}),
+           ` ${cistern.comparison.change(row[3], row[4])}, to ${units.bytes(row[4])}.`);
+    return el(
+        "div", {class: "card"}, el("h2", {
+          text: `${recordings[comparison.after].name} beside ${recordings[comparison.before].name}`
+        }),
+        el("p", {text: `The peak ${cistern.comparison.change(...comparison.peak)}.`}),
+        el("ul", {}, [...comparison.grew.slice(0, 3), ...comparison.went.slice(0, 3)].map(line)),
+        el("p", {}, el("a", {href: "#comparison", text: "All that grew and went"})));
   }
 
   function draw(body, view) {
@@ -138,18 +198,25 @@ cistern.answer = (() => {
     const cards = failed.slice(0, SHOWN).map((moment) => failure(view, moment));
     const others = failed.slice(SHOWN);
     if (others.length > 0) {
-      cards.push(el("details", { class: "card" }, el("summary", { text: `${units.count(others.length)} more failed requests` }),
-                    others.map((moment) => failure(view, moment))));
+      cards.push(
+          el("details", {class: "card"},
+             el("summary", {text: `${units.count(others.length)} more failed requests`}),
+             others.map((moment) => failure(view, moment))));
     }
-    const holders = failed[0] && failed[0].holders.length > 0
-      ? held(view, failed[0], "Who held the memory when it failed")
-      : top ? held(view, top, "Who held the memory at the peak") : null;
-    const notes = view.recording.placed_by
-      ? el("p", { class: "soft", text: `The recording has no addresses. A replay under the policy ` +
-                                        `“${view.recording.placed_by}” placed the blocks.` }) : null;
-    body.replaceChildren(el("p", { class: "soft", text: origin(view) }), figures(view),
-                         ...[notes].filter(Boolean),
-                         el("div", { class: "cards" }, ...[holders, ...cards, growing(view), compared(view)].filter(Boolean)));
+    const holders = failed[0] && failed[0].holders.length > 0 ?
+        held(view, failed[0], "Who held the memory when it failed") :
+        top ? held(view, top, "Who held the memory at the peak") :
+              null;
+    const notes = view.recording.placed_by ? el("p", {
+      class: "soft",
+      text: `The recording has no addresses. A replay under the policy ` +
+          `“${view.recording.placed_by}” placed the blocks.`
+    }) :
+                                             null;
+    body.replaceChildren(
+        el("p", {class: "soft", text: origin(view)}), figures(view), ...[notes].filter(Boolean),
+        el("div", {class: "cards"},
+           ...[holders, ...cards, growing(view), compared(view)].filter(Boolean)));
   }
-  return { draw, failures, headline, peak };
+  return {draw, failures, headline, peak};
 })();

@@ -12,7 +12,7 @@ cistern.fitted = (canvas, height) => {
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
-  return { context, width, height, ratio };
+  return {context, width, height, ratio};
 };
 
 /** Runs `act` once before the next frame, however often it is asked for. */

@@ -12,8 +12,9 @@ cistern.data = (() => {
     const packed = fromBase64(node.textContent.trim());
     node.remove();  // tens of megabytes that nobody reads again
     const model = JSON.parse(new TextDecoder().decode(pako.inflate(packed)));
-    if (model.format !== 1) throw new Error(`the data has format ${model.format}; this page reads format 1`);
+    if (model.format !== 1)
+      throw new Error(`the data has format ${model.format}; this page reads format 1`);
     return model;
   }
-  return { fromBase64, read };
+  return {fromBase64, read};
 })();

@@ -1,24 +1,31 @@
-// Makes elements of the page. Texts go in as text, never as markup: a name from a recording cannot become code.
+// Makes elements of the page. Texts go in as text, never as markup: a name from a recording cannot
+// become code.
 cistern.el = (() => {
   function put(node, name, value) {
-    if (name === "text") node.textContent = value;
-    else if (name === "on") Object.entries(value).forEach(([event, act]) => node.addEventListener(event, act));
-    else if (name === "style") Object.entries(value).forEach(([key, text]) => node.style.setProperty(key, text));
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+    if (name === "text")
+      node.textContent = value;
+    else if (name === "on")
+      Object.entries(value).forEach(([event, act]) => node.addEventListener(event, act));
+    else if (name === "style")
+      Object.entries(value).forEach(([key, text]) => node.style.setProperty(key, text));
+    else if (value === true)
+      node.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined)
+      node.setAttribute(name, value);
   }
 
   /** el("p", {class: "x", on: {click}}, child or text, …). */
   return function el(tag, given = {}, ...children) {
     const node = document.createElement(tag);
     Object.entries(given).forEach(([name, value]) => put(node, name, value));
-    node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+    node.append(
+        ...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
     return node;
   };
 })();
 
 /** A sentence that says why a part of the page is empty. */
-cistern.empty = (text) => cistern.el("p", { class: "empty", text });
+cistern.empty = (text) => cistern.el("p", {class: "empty", text});
 
 /** Tells a screen reader what changed. */
 cistern.say = (text) => {
@@ -28,10 +35,17 @@ cistern.say = (text) => {
 /** A row of radio buttons that look like one switch. `choices`: [[value, text], …]. */
 cistern.choice = (title, name, choices, chosen, act) => {
   const el = cistern.el;
-  const options = choices.map(([value, text]) =>
-    el("label", {}, el("input", { type: "radio", name, value, checked: value === chosen,
-                                  on: { change: () => act(value) } }), el("span", { text })));
-  return el("fieldset", { class: "choice" }, el("legend", { text: title }), ...options);
+  const options = choices.map(
+      ([value, text]) =>
+          el("label", {}, el("input", {
+               type: "radio",
+               name,
+               value,
+               checked: value === chosen,
+               on: {change: () => act(value)}
+             }),
+             el("span", {text})));
+  return el("fieldset", {class: "choice"}, el("legend", {text: title}), ...options);
 };
 
 /** The box beside the pointer that shows what lies under it. */
@@ -46,5 +60,10 @@ cistern.hint = (() => {
     node.style.left = `${Math.max(4, right ? x - node.offsetWidth - 12 : x + 16)}px`;
     node.style.top = `${Math.max(4, low ? y - node.offsetHeight - 12 : y + 16)}px`;
   }
-  return { show, hide: () => { box().hidden = true; } };
+  return {
+    show,
+    hide: () => {
+      box().hidden = true;
+    }
+  };
 })();

@@ -1,15 +1,18 @@
-// The flame graph, upside down: the program's entry on top, what it calls below. A click zooms; a search marks.
+// The flame graph, upside down: the program's entry on top, what it calls below. A click zooms; a
+// search marks.
 cistern.Flame = class {
   constructor(body, view) {
     this.view = view;
-    this.kinds = [["peak", "At the peak"], ["end", "At the end"], ["longest", "Longest lived"]]
-      .filter(([kind]) => (view.recording.flame[kind] || []).length > 0);
+    this.kinds = [
+      ["peak", "At the peak"], ["end", "At the end"], ["longest", "Longest lived"]
+    ].filter(([kind]) => (view.recording.flame[kind] || []).length > 0);
     if (this.kinds.length === 0) {
       body.replaceChildren(cistern.empty("Nothing lived at the peak, so there is no flame graph."));
       return;
     }
     if (!this.kinds.some(([kind]) => view.recording.flame[kind].some(([stack]) => stack > 0))) {
-      body.replaceChildren(cistern.empty("The recording has no call stacks, so there is no flame graph."));
+      body.replaceChildren(
+          cistern.empty("The recording has no call stacks, so there is no flame graph."));
       return;
     }
     this.build(body);
@@ -18,17 +21,34 @@ cistern.Flame = class {
   }
 
   build(body) {
-    const { el } = cistern;
-    this.search = el("input", { type: "search", id: "flame-search", placeholder: "function or file", on: { input: () => this.draw() } });
-    this.found = el("span", { class: "soft", id: "flame-found", role: "status" });
-    this.back = el("button", { type: "button", class: "quiet", text: "Show all", on: { click: () => this.zoomTo(this.root) } });
-    this.svg = d3.create("svg").attr("role", "group").attr("aria-label", "Flame graph. Arrow keys go from frame to frame; Enter zooms.");
-    this.detail = el("p", { class: "detail", id: "flame-detail" });
+    const {el} = cistern;
+    this.search = el("input", {
+      type: "search",
+      id: "flame-search",
+      placeholder: "function or file",
+      on: {input: () => this.draw()}
+    });
+    this.found = el("span", {class: "soft", id: "flame-found", role: "status"});
+    this.back = el("button", {
+      type: "button",
+      class: "quiet",
+      text: "Show all",
+      on: {click: () => this.zoomTo(this.root)}
+    });
+    this.svg =
+        d3.create("svg")
+            .attr("role", "group")
+            .attr("aria-label", "Flame graph. Arrow keys go from frame to frame; Enter zooms.");
+    this.detail = el("p", {class: "detail", id: "flame-detail"});
     body.replaceChildren(
-      el("div", { class: "tools" }, cistern.choice("Bytes", "flame-kind", this.kinds, this.kinds[0][0], (kind) => this.load(kind)),
-         el("label", {}, el("span", { text: "Search" }), this.search), this.found, this.back),
-      this.detail, el("div", { class: "flame", id: "flame-box" }, this.svg.node()),
-      el("p", { class: "soft keys", text: "Blue: the program’s own frames. Grey: libraries’. Click a frame to zoom into it." }));
+        el("div", {class: "tools"},
+           cistern.choice(
+               "Bytes", "flame-kind", this.kinds, this.kinds[0][0], (kind) => this.load(kind)),
+           el("label", {}, el("span", {text: "Search"}), this.search), this.found, this.back),
+        this.detail, el("div", {class: "flame", id: "flame-box"}, this.svg.node()), el("p", {
+          class: "soft keys",
+          text: "Blue: the program’s own frames. Grey: libraries’. Click a frame to zoom into it."
+        }));
     this.svg.on("keydown", () => this.key(d3.event));
   }
 
@@ -46,24 +66,29 @@ cistern.Flame = class {
   }
 
   describe(node) {
-    const { units } = cistern;
-    const life = this.kind === "longest" && node.blocks > 0 && this.view.recording.has_times
-      ? `, living ${units.duration(node.life / node.blocks)} on average` : "";
+    const {units} = cistern;
+    const life = this.kind === "longest" && node.blocks > 0 && this.view.recording.has_times ?
+        `, living ${units.duration(node.life / node.blocks)} on average` :
+        "";
     const name = node === this.root ? "All call stacks" : node.data.name;
-    this.detail.textContent = `${name}: ${units.bytes(node.value)} in ${units.counted(node.blocks, "block")}, ` +
-                              `${units.percent(node.value, this.root.value)} of all${life}`;
+    this.detail.textContent =
+        `${name}: ${units.bytes(node.value)} in ${units.counted(node.blocks, "block")}, ` +
+        `${units.percent(node.value, this.root.value)} of all${life}`;
   }
 
   /** The nodes wide enough to see: those around the zoomed one fill the width. */
   visible(width) {
-    const { x0, x1 } = this.top;
+    const {x0, x1} = this.top;
     const scale = d3.scaleLinear().domain([x0, x1]).range([0, width]);
     const above = new Set(this.top.ancestors());
-    return this.root.descendants().filter((node) => above.has(node) ||
-      (node.x0 >= x0 && node.x1 <= x1 && scale(node.x1) - scale(node.x0) >= 1.5)).map((node) => {
-      const from = above.has(node) ? 0 : scale(node.x0);
-      return { node, from, width: (above.has(node) ? width : scale(node.x1)) - from };
-    });
+    return this.root.descendants()
+        .filter(
+            (node) => above.has(node) ||
+                (node.x0 >= x0 && node.x1 <= x1 && scale(node.x1) - scale(node.x0) >= 1.5))
+        .map((node) => {
+          const from = above.has(node) ? 0 : scale(node.x0);
+          return {node, from, width: (above.has(node) ? width : scale(node.x1)) - from};
+        });
   }
 
   draw() {
@@ -71,13 +96,17 @@ cistern.Flame = class {
     const width = Math.max(200, this.svg.node().parentElement.clientWidth);
     const cells = this.visible(width);
     const wanted = this.search.value.trim().toLowerCase();
-    this.svg.attr("width", width).attr("height", (d3.max(cells, ({ node }) => node.depth) + 1) * ROW);
-    const groups = this.svg.selectAll("g").data(cells, ({ node }) => this.id(node)).join((enter) => this.enter(enter));
-    groups.attr("transform", ({ node, from }) => `translate(${from},${node.depth * ROW})`)
-      .attr("class", ({ node }) => this.classOf(node, wanted))
-      .attr("tabindex", ({ node }) => (node === this.current ? 0 : -1));
-    groups.select("rect").attr("width", ({ width: w }) => Math.max(0.5, w - 1)).attr("height", ROW - 1);
-    groups.select("text").text(({ node, width: w }) => this.fitText(node, w));
+    this.svg.attr("width", width).attr("height", (d3.max(cells, ({node}) => node.depth) + 1) * ROW);
+    const groups = this.svg.selectAll("g")
+                       .data(cells, ({node}) => this.id(node))
+                       .join((enter) => this.enter(enter));
+    groups.attr("transform", ({node, from}) => `translate(${from},${node.depth * ROW})`)
+        .attr("class", ({node}) => this.classOf(node, wanted))
+        .attr("tabindex", ({node}) => (node === this.current ? 0 : -1));
+    groups.select("rect")
+        .attr("width", ({width: w}) => Math.max(0.5, w - 1))
+        .attr("height", ROW - 1);
+    groups.select("text").text(({node, width: w}) => this.fitText(node, w));
     this.back.hidden = this.top === this.root;
     this.report(wanted);
   }
@@ -88,27 +117,31 @@ cistern.Flame = class {
   }
 
   enter(enter) {
-    const group = enter.append("g").attr("role", "button").attr("aria-label", ({ node }) => this.labelOf(node));
+    const group =
+        enter.append("g").attr("role", "button").attr("aria-label", ({node}) => this.labelOf(node));
     group.append("rect").attr("rx", 2);
     group.append("text").attr("x", 5).attr("y", 14);
-    group.on("click", ({ node }) => this.zoomTo(node)).on("focus", ({ node }) => this.describe(node))
-      .on("mousemove", ({ node }) => this.hint(node)).on("mouseleave", cistern.hint.hide);
+    group.on("click", ({node}) => this.zoomTo(node))
+        .on("focus", ({node}) => this.describe(node))
+        .on("mousemove", ({node}) => this.hint(node))
+        .on("mouseleave", cistern.hint.hide);
     return group;
   }
 
-  labelOf(node) {
-    return `${node.data.name}, ${cistern.units.bytes(node.value)}`;
-  }
+  labelOf(node) { return `${node.data.name}, ${cistern.units.bytes(node.value)}`; }
 
   classOf(node, wanted) {
-    const kind = node.data.frame === null ? "root" : cistern.Names.isLibrary(node.data.frame) ? "library" : "program";
+    const kind = node.data.frame === null        ? "root" :
+        cistern.Names.isLibrary(node.data.frame) ? "library" :
+                                                   "program";
     const found = wanted && node.data.name.toLowerCase().includes(wanted);
     return `frame ${kind}${wanted ? (found ? " found" : " dim") : ""}`;
   }
 
   fitText(node, width) {
     if (width < 30) return "";
-    const name = node === this.root ? `all, ${cistern.units.bytes(node.value)}` : this.shortName(node);
+    const name =
+        node === this.root ? `all, ${cistern.units.bytes(node.value)}` : this.shortName(node);
     const most = Math.floor((width - 10) / 6.6);
     return name.length <= most ? name : most < 3 ? "" : name.slice(0, most - 1) + "…";
   }
@@ -126,32 +159,49 @@ cistern.Flame = class {
     }
     let bytes = 0;  // a frame below one that matches counts once
     const walk = (node) => {
-      if (node !== this.root && node.data.name.toLowerCase().includes(wanted)) bytes += node.value;
-      else (node.children || []).forEach(walk);
+      if (node !== this.root && node.data.name.toLowerCase().includes(wanted))
+        bytes += node.value;
+      else
+        (node.children || []).forEach(walk);
     };
     walk(this.root);
-    this.found.textContent = `${cistern.units.bytes(bytes)} match, ${cistern.units.percent(bytes, this.root.value)} of all`;
+    this.found.textContent = `${cistern.units.bytes(bytes)} match, ${
+        cistern.units.percent(bytes, this.root.value)} of all`;
   }
 
   hint(node) {
-    const { el, units } = cistern;
-    cistern.hint.show([el("p", { text: node === this.root ? "All call stacks" : node.data.name }),
-      el("p", { class: "soft", text: `${units.bytes(node.value)} in ${units.counted(node.blocks, "block")}, ${units.percent(node.value, this.root.value)} of all` })],
-    d3.event.clientX, d3.event.clientY);
+    const {el, units} = cistern;
+    cistern.hint.show(
+        [
+          el("p", {text: node === this.root ? "All call stacks" : node.data.name}), el("p", {
+            class: "soft",
+            text: `${units.bytes(node.value)} in ${units.counted(node.blocks, "block")}, ${
+                units.percent(node.value, this.root.value)} of all`
+          })
+        ],
+        d3.event.clientX, d3.event.clientY);
   }
 
   key(event) {
     const siblings = this.current.parent ? this.current.parent.children : [this.current];
     const here = siblings.indexOf(this.current);
-    const next = { ArrowDown: (this.current.children || [])[0], ArrowUp: this.current.parent, ArrowLeft: siblings[here - 1],
-                   ArrowRight: siblings[here + 1] }[event.key];
-    if (event.key === "Enter" || event.key === " ") this.zoomTo(this.current);
-    else if (event.key === "Escape") this.zoomTo(this.root);
-    else if (next) this.current = next;
-    else return;
+    const next = {
+      ArrowDown: (this.current.children || [])[0],
+      ArrowUp: this.current.parent,
+      ArrowLeft: siblings[here - 1],
+      ArrowRight: siblings[here + 1]
+    }[event.key];
+    if (event.key === "Enter" || event.key === " ")
+      this.zoomTo(this.current);
+    else if (event.key === "Escape")
+      this.zoomTo(this.root);
+    else if (next)
+      this.current = next;
+    else
+      return;
     event.preventDefault();
     this.draw();
-    const target = this.svg.selectAll("g").filter(({ node }) => node === this.current).node();
+    const target = this.svg.selectAll("g").filter(({node}) => node === this.current).node();
     if (target) target.focus();
   }
 };

@@ -1,6 +1,7 @@
-// Bytes by call stack as a tree: a node's bytes are those of all that its frame, and what it calls, has allocated.
+// Bytes by call stack as a tree: a node's bytes are those of all that its frame, and what it calls,
+// has allocated.
 cistern.flameTree = (names, rows) => {
-  const made = (name, frame) => ({ name, frame, own: 0, blocks: 0, life: 0, children: new Map() });
+  const made = (name, frame) => ({name, frame, own: 0, blocks: 0, life: 0, children: new Map()});
   const root = made("all", null);
   rows.forEach(([stack, bytes, blocks, mean]) => {
     let node = root;
@@ -14,7 +15,8 @@ cistern.flameTree = (names, rows) => {
     node.blocks += blocks;
     node.life += (mean || 0) * blocks;
   });
-  const tree = d3.hierarchy(root, (node) => Array.from(node.children.values())).sum((node) => node.own);
+  const tree =
+      d3.hierarchy(root, (node) => Array.from(node.children.values())).sum((node) => node.own);
   tree.eachAfter((node) => {
     node.blocks = node.data.blocks + d3.sum(node.children || [], (child) => child.blocks);
     node.life = node.data.life + d3.sum(node.children || [], (child) => child.life);

@@ -1,4 +1,5 @@
-// The address space over time, coarse: a picture whose columns are times and whose rows are stretches of addresses.
+// The address space over time, coarse: a picture whose columns are times and whose rows are
+// stretches of addresses.
 cistern.Heat = class {
   constructor(model) {
     this.model = model;
@@ -14,15 +15,17 @@ cistern.Heat = class {
   /** The address at a byte of the coarse tape. */
   address(offset) {
     const row = Math.floor(offset / this.model.row_bytes);
-    const segment = this.model.segments.find(([, , first, rows]) => row >= first && row < first + rows);
+    const segment =
+        this.model.segments.find(([, , first, rows]) => row >= first && row < first + rows);
     return segment ? segment[0] + offset - segment[2] * this.model.row_bytes : 0;
   }
 
   /** The picture in the page's colours, one pixel a value. */
   picture() {
     const colours = cistern.colours.now();
-    const [nothing, reserved, used] = [colours.panel, colours.reserved, colours.accent].map((colour) => d3.rgb(colour));
-    const { rows } = this.model;
+    const [nothing, reserved, used] =
+        [colours.panel, colours.reserved, colours.accent].map((colour) => d3.rgb(colour));
+    const {rows} = this.model;
     const canvas = cistern.el("canvas");
     [canvas.width, canvas.height] = [this.columns, rows];
     const context = canvas.getContext("2d");
@@ -46,24 +49,33 @@ cistern.Heat = class {
 
 /** The picture as a chart above the map: a click chooses the time. */
 cistern.heatChart = (heat, view) => {
-  const { el } = cistern;
-  const canvas = el("canvas", { "aria-hidden": "true" });
-  const line = el("span", { class: "now-line" });
-  const box = el("div", { class: "heat", role: "img", "aria-label": "Addresses over time: the darker, the more of them is allocated" }, canvas, line);
+  const {el} = cistern;
+  const canvas = el("canvas", {"aria-hidden": "true"});
+  const line = el("span", {class: "now-line"});
+  const box =
+      el("div", {
+        class: "heat",
+        role: "img",
+        "aria-label": "Addresses over time: the darker, the more of them is allocated"
+      },
+         canvas, line);
   let picture = null;
   let frame = null;
-  const { edges } = heat.model;
-  const scale = () => d3.scaleLinear().domain([edges[0], edges[heat.columns]]).range([frame.left, frame.right]);
+  const {edges} = heat.model;
+  const scale = () =>
+      d3.scaleLinear().domain([edges[0], edges[heat.columns]]).range([frame.left, frame.right]);
 
   function draw() {
     picture = picture || heat.picture();
-    const { context, width, height } = cistern.fitted(canvas, 120);
-    frame = { left: width < 520 ? 60 : 76, right: width - 12 };
+    const {context, width, height} = cistern.fitted(canvas, 120);
+    frame = {left: width < 520 ? 60 : 76, right: width - 12};
     context.imageSmoothingEnabled = false;
     const x = scale();
     for (let column = 0; column < heat.columns; column += 1) {
       const from = x(edges[column]);
-      context.drawImage(picture, column, 0, 1, heat.model.rows, from, 0, x(edges[column + 1]) - from + 0.5, height);
+      context.drawImage(
+          picture, column, 0, 1, heat.model.rows, from, 0, x(edges[column + 1]) - from + 0.5,
+          height);
     }
     place();
   }
@@ -75,7 +87,10 @@ cistern.heatChart = (heat, view) => {
     const us = scale().invert(event.clientX - box.getBoundingClientRect().left);
     view.goTime(Math.max(edges[0], Math.min(edges[heat.columns], us)));
   });
-  view.on("redraw", () => { picture = null; draw(); });
+  view.on("redraw", () => {
+    picture = null;
+    draw();
+  });
   view.on("position", place);
   return box;
 };

@@ -1,7 +1,7 @@
 // The page's shorter tables: what grows, labels, device calls, and two recordings compared.
 cistern.lists = (() => {
-  const { el, units } = cistern;
-  const { bar, table } = cistern.table;
+  const {el, units} = cistern;
+  const {bar, table} = cistern.table;
 
   /** A small line of bytes at even moments. */
   function sparkline(values) {
@@ -10,57 +10,92 @@ cistern.lists = (() => {
     const y = d3.scaleLinear().domain([0, d3.max(values) || 1]).range([height - 2, 2]);
     const line = d3.line().x((_, i) => x(i)).y((value) => y(value));
     const area = d3.area().x((_, i) => x(i)).y0(height - 2).y1((value) => y(value));
-    const svg = d3.create("svg").attr("class", "spark").attr("width", width).attr("height", height).attr("role", "img")
-      .attr("aria-label", `from ${units.bytes(values[0])} to ${units.bytes(values[values.length - 1])}`);
+    const svg =
+        d3.create("svg")
+            .attr("class", "spark")
+            .attr("width", width)
+            .attr("height", height)
+            .attr("role", "img")
+            .attr(
+                "aria-label",
+                `from ${units.bytes(values[0])} to ${units.bytes(values[values.length - 1])}`);
     svg.append("path").attr("class", "area").attr("d", area(values));
     svg.append("path").attr("class", "line").attr("d", line(values));
     return svg.node();
   }
 
   function leaks(body, view) {
-    const { leaks: found } = view.recording;
+    const {leaks: found} = view.recording;
     if (found.length === 0) {
-      body.replaceChildren(cistern.empty("No call site keeps growing: what is allocated is freed again, or stays as it is."));
+      body.replaceChildren(cistern.empty(
+          "No call site keeps growing: what is allocated is freed again, or stays as it is."));
       return;
     }
-    const rows = found.map((leak) => [
-      leak.stack > 0 ? cistern.stackElement(view.names, leak.stack) : view.names.holder([0, leak.label, 0, 0]),
-      leak.label > 0 ? view.names.label(leak.label) : "", sparkline(leak.growth), view.recording.has_times ? `${units.bytes(leak.bytes_per_second)}/s` : "not known",
-      units.count(leak.blocks), units.bytes(leak.bytes), view.time(leak.first_us)]);
-    const columns = [["Call site", false], ["Label", false], ["Over time", false], ["Grows by", true], ["Blocks", true],
-                     ["Bytes at the end", true], ["First", true]];
-    body.replaceChildren(el("p", { text: "These places allocate again and again, and almost nothing of it is ever freed." }),
-                         table("What keeps growing", columns, rows));
+    const rows = found.map(
+        (leak) =>
+            [leak.stack > 0 ? cistern.stackElement(view.names, leak.stack) :
+                              view.names.holder([0, leak.label, 0, 0]),
+             leak.label > 0 ? view.names.label(leak.label) : "", sparkline(leak.growth),
+             view.recording.has_times ? `${units.bytes(leak.bytes_per_second)}/s` : "not known",
+             units.count(leak.blocks), units.bytes(leak.bytes), view.time(leak.first_us)]);
+    const columns = [
+      ["Call site", false], ["Label", false], ["Over time", false], ["Grows by", true],
+      ["Blocks", true], ["Bytes at the end", true], ["First", true]
+    ];
+    body.replaceChildren(
+        el("p", {
+          text: "These places allocate again and again, and almost nothing of it is ever freed."
+        }),
+        table("What keeps growing", columns, rows));
   }
 
   function labels(body, view) {
     const rows = view.recording.labels_peak;
     if (rows.length === 0) {
-      body.replaceChildren(cistern.empty("The recording has no labels. A scope such as cistern.label(\"forward\") names what is allocated in it."));
+      body.replaceChildren(cistern.empty(
+          "The recording has no labels. A scope such as cistern.label(\"forward\") names what is allocated in it."));
       return;
     }
-    const most = d3.max(rows, ({ peak }) => peak);
+    const most = d3.max(rows, ({peak}) => peak);
     const sorted = rows.slice().sort((a, b) => b.peak - a.peak);
-    const jump = (us) => el("button", { type: "button", class: "link", text: view.time(us), on: { click: () => {
-      view.goTime(us);
-      document.getElementById("moment").scrollIntoView({ block: "start" });
-    } } });
+    const jump = (us) => el("button", {
+      type: "button",
+      class: "link",
+      text: view.time(us),
+      on: {
+        click: () => {
+          view.goTime(us);
+          document.getElementById("moment").scrollIntoView({block: "start"});
+        }
+      }
+    });
     body.replaceChildren(
-      el("p", { class: "soft", text: "A label’s bytes include those of the labels inside it." }),
-      table("Peaks of labels", [["Label", false], ["Peak", true], ["At", true], ["At the end", true]],
-            sorted.map(({ label, peak, at_us: at, end }) => [view.names.label(label), bar(peak, most, units.bytes(peak)), jump(at), units.bytes(end)])));
+        el("p", {class: "soft", text: "A label’s bytes include those of the labels inside it."}),
+        table(
+            "Peaks of labels",
+            [["Label", false], ["Peak", true], ["At", true], ["At the end", true]],
+            sorted.map(
+                ({label, peak, at_us: at, end}) =>
+                    [view.names.label(label), bar(peak, most, units.bytes(peak)), jump(at),
+                     units.bytes(end)])));
   }
 
   function calls(body, view) {
-    const names = { segment_alloc: "Segments taken from the device", segment_free: "Segments given back to the device",
-                    map: "Pages mapped", unmap: "Pages unmapped" };
+    const names = {
+      segment_alloc: "Segments taken from the device",
+      segment_free: "Segments given back to the device",
+      map: "Pages mapped",
+      unmap: "Pages unmapped"
+    };
     const rows = view.recording.calls.filter(([, count]) => count > 0);
     if (rows.length === 0) {
       body.replaceChildren(cistern.empty("The recording does not tell of calls to the device."));
       return;
     }
-    body.replaceChildren(table("Device calls", [["Call", false], ["Times", true], ["Bytes", true]],
-                               rows.map(([name, count, bytes]) => [names[name] || name, units.count(count), units.bytes(bytes)])));
+    body.replaceChildren(table(
+        "Device calls", [["Call", false], ["Times", true], ["Bytes", true]],
+        rows.map(([name, count,
+                   bytes]) => [names[name] || name, units.count(count), units.bytes(bytes)])));
   }
-  return { calls, labels, leaks };
+  return {calls, labels, leaks};
 })();

@@ -1,21 +1,25 @@
 // Puts the page together: unpacks the data, shows a recording, and shows another when it is chosen.
 (() => {
-  const { el } = cistern;
+  const {el} = cistern;
   let view = null;
   const body = (id) => document.querySelector(`#${id} > .body`);
 
   function notes(recording, model) {
     const texts = [...recording.notes, `Made by ${model.made_by}, with: ${model.command}`];
-    return el("ul", {}, texts.map((text) => el("li", { text })));
+    return el("ul", {}, texts.map((text) => el("li", {text})));
   }
 
-  const keys = () => el("details", {}, el("summary", { text: "Keys" }), el("dl", { class: "keys-list" }, [
-    ["← →", "on the chart: one event, or one column of the chart. With Shift: a hundred events"],
-    ["Page Up, Page Down", "on the chart: the moment before, the moment after"],
-    ["← → ↑ ↓", "on the map: from block to block. On the flame graph: from frame to frame"],
-    ["+ − 0", "on the map: zoom in, zoom out, show all"],
-    ["Enter, Esc", "on the flame graph: zoom into a frame, show all"],
-    ["/", "go to the search of holders"]].map(([key, text]) => [el("dt", { text: key }), el("dd", { text })])));
+  const keys = () => el(
+      "details", {}, el("summary", {text: "Keys"}), el("dl", {class: "keys-list"}, [
+        [
+          "← →", "on the chart: one event, or one column of the chart. With Shift: a hundred events"
+        ],
+        ["Page Up, Page Down", "on the chart: the moment before, the moment after"],
+        ["← → ↑ ↓", "on the map: from block to block. On the flame graph: from frame to frame"],
+        ["+ − 0", "on the map: zoom in, zoom out, show all"],
+        ["Enter, Esc", "on the flame graph: zoom into a frame, show all"],
+        ["/", "go to the search of holders"]
+      ].map(([key, text]) => [el("dt", {text: key}), el("dd", {text})])));
 
   /** Each part draws for itself: one that fails leaves the others, and says so. */
   function part(id, act) {
@@ -54,22 +58,29 @@
 
   /** The moment that the page opens with: the first failure, else the peak. */
   function first(shown) {
-    const { moments, timeline } = shown.recording;
-    const kinds = ["failure", "peak"].map((kind) => moments.findIndex((moment) => moment.kind === kind));
+    const {moments, timeline} = shown.recording;
+    const kinds =
+        ["failure", "peak"].map((kind) => moments.findIndex((moment) => moment.kind === kind));
     const index = kinds.find((found) => found >= 0);
-    if (index !== undefined) shown.goMoment(index);
-    else shown.goTime(timeline.edges[0]);
+    if (index !== undefined)
+      shown.goMoment(index);
+    else
+      shown.goTime(timeline.edges[0]);
   }
 
   function contents() {
-    const entries = Array.from(document.querySelectorAll("section[data-short]")).map((section) =>
-      el("li", {}, el("a", { href: `#${section.id}`, text: section.dataset.short })));
+    const entries =
+        Array.from(document.querySelectorAll("section[data-short]"))
+            .map(
+                (section) =>
+                    el("li", {}, el("a", {href: `#${section.id}`, text: section.dataset.short})));
     document.getElementById("contents").replaceChildren(...entries);
   }
 
   function chooser(model) {
     const select = document.getElementById("recording");
-    select.replaceChildren(...model.recordings.map(({ name }, i) => el("option", { value: i, text: name })));
+    select.replaceChildren(
+        ...model.recordings.map(({name}, i) => el("option", {value: i, text: name})));
     document.getElementById("recording-chooser").hidden = model.recordings.length < 2;
     select.addEventListener("change", () => show(model, Number(select.value)));
   }
@@ -90,7 +101,9 @@
 
   function start() {
     const model = cistern.data.read();
-    document.querySelectorAll("main > section, #now").forEach((section) => { section.hidden = false; });
+    document.querySelectorAll("main > section, #now").forEach((section) => {
+      section.hidden = false;
+    });
     document.getElementById("loading").hidden = true;
     cistern.theme.start((printing) => {
       if (view) view.repaint(printing);
@@ -107,7 +120,8 @@
     start();
   } catch (error) {
     document.getElementById("loading").hidden = false;
-    document.getElementById("loading").textContent = `The page's data cannot be read: ${error.message}`;
+    document.getElementById("loading").textContent =
+        `The page's data cannot be read: ${error.message}`;
     console.error(error);
   }
 })();

@@ -1,7 +1,7 @@
 // What the map answers to the pointer and the keyboard.
 cistern.mapActs = (map) => {
-  const { el, units } = cistern;
-  const { box, view } = map;
+  const {el, units} = cistern;
+  const {box, view} = map;
   const soon = cistern.onceAFrame(() => map.draw());
   let dragged = null;
 
@@ -15,19 +15,26 @@ cistern.mapActs = (map) => {
     const offset = shown.sight.at(x, y);
     if (!shown.layout || offset < 0) return -1;
     const address = shown.layout.tape.address(offset);
-    const { window } = shown.layout;
-    const { at } = view.position;
-    return d3.range(window.placed, window.blocks).find((b) => window.address[b] <= address &&
-      address < window.address[b] + window.bytes[b] && (window.lives(b, at) || window.waits(b, at))) ?? -1;
+    const {window} = shown.layout;
+    const {at} = view.position;
+    return d3.range(window.placed, window.blocks)
+               .find(
+                   (b) => window.address[b] <= address &&
+                       address < window.address[b] + window.bytes[b] &&
+                       (window.lives(b, at) || window.waits(b, at))) ??
+        -1;
   }
 
   function describe(window, b) {
-    const { at, us } = view.position;
-    const age = view.recording.has_times ? `lives for ${units.duration(Math.max(0, us - window.since[b]))}`
-      : `lives for ${units.counted(Math.max(0, Math.round(us - window.since[b])), "event")}`;
+    const {at, us} = view.position;
+    const age = view.recording.has_times ?
+        `lives for ${units.duration(Math.max(0, us - window.since[b]))}` :
+        `lives for ${units.counted(Math.max(0, Math.round(us - window.since[b])), "event")}`;
     const label = window.label[b] > 0 ? `, labelled “${view.names.label(window.label[b])}”` : "";
-    return `${units.bytes(window.bytes[b])} from ${view.names.site(window.stack[b])}${label}, ${view.names.pool(window.pool[b])}, ` +
-           `${view.names.stream(window.stream[b])}; ${window.lives(b, at) ? age : "freed, waits for other streams"}`;
+    return `${units.bytes(window.bytes[b])} from ${view.names.site(window.stack[b])}${label}, ${
+               view.names.pool(window.pool[b])}, ` +
+        `${view.names.stream(window.stream[b])}; ${
+               window.lives(b, at) ? age : "freed, waits for other streams"}`;
   }
 
   function hint(event) {
@@ -40,18 +47,25 @@ cistern.mapActs = (map) => {
     }
     const b = blockAt(shown, x, y);
     const address = shown.layout ? shown.layout.tape.address(offset) : shown.heat.address(offset);
-    const lines = [el("p", { class: "soft", text: "0x" + Math.round(address).toString(16) })];
+    const lines = [el("p", {class: "soft", text: "0x" + Math.round(address).toString(16)})];
     if (b >= 0) {
-      const { window } = shown.layout;
-      lines.unshift(el("p", { text: describe(window, b) }));
-      lines.push(el("ol", { class: "stack" }, view.names.frames(window.stack[b]).slice(0, 12).map((frame) =>
-        el("li", { class: cistern.Names.isLibrary(frame) ? "library" : "program", text: cistern.Names.frameText(frame) }))));
+      const {window} = shown.layout;
+      lines.unshift(el("p", {text: describe(window, b)}));
+      lines.push(
+          el("ol", {class: "stack"},
+             view.names.frames(window.stack[b])
+                 .slice(0, 12)
+                 .map((frame) => el("li", {
+                        class: cistern.Names.isLibrary(frame) ? "library" : "program",
+                        text: cistern.Names.frameText(frame)
+                      }))));
     } else if (shown.heat) {
       const row = Math.floor(offset / shown.heat.model.row_bytes);
-      const used = shown.heat.used[shown.heat.column(view.position.us) * shown.heat.model.rows + row] / 255;
-      lines.unshift(el("p", { text: `${units.percent(used, 1)} of this stretch is allocated` }));
+      const used =
+          shown.heat.used[shown.heat.column(view.position.us) * shown.heat.model.rows + row] / 255;
+      lines.unshift(el("p", {text: `${units.percent(used, 1)} of this stretch is allocated`}));
     } else {
-      lines.unshift(el("p", { text: "No block" }));
+      lines.unshift(el("p", {text: "No block"}));
     }
     cistern.hint.show(lines, event.clientX, event.clientY);
   }
@@ -59,7 +73,8 @@ cistern.mapActs = (map) => {
   function choose(b) {
     map.chosen = b;
     const shown = map.shown();
-    map.detail.textContent = b >= 0 && shown && shown.layout ? describe(shown.layout.window, b) : "";
+    map.detail.textContent =
+        b >= 0 && shown && shown.layout ? describe(shown.layout.window, b) : "";
     cistern.say(map.detail.textContent);
     soon();
   }
@@ -68,14 +83,15 @@ cistern.mapActs = (map) => {
   function next(by) {
     const shown = map.shown();
     if (!shown || !shown.layout) return;
-    const { window } = shown.layout;
-    const { at } = view.position;
-    const living = d3.range(window.placed, window.blocks).filter((b) => window.lives(b, at) || window.waits(b, at));
+    const {window} = shown.layout;
+    const {at} = view.position;
+    const living = d3.range(window.placed, window.blocks)
+                       .filter((b) => window.lives(b, at) || window.waits(b, at));
     if (living.length === 0) return;
     const here = living.indexOf(map.chosen);
     const there = here < 0 ? 0 : Math.max(0, Math.min(living.length - 1, here + by));
     const offset = shown.layout.tape.offset(window.address[living[there]]);
-    const { sight } = shown;
+    const {sight} = shown;
     if (offset < sight.top || offset >= sight.top + sight.rows * sight.rowBytes) {
       sight.top = offset - (sight.rows / 2) * sight.rowBytes;
       sight.clampTop();
@@ -89,9 +105,9 @@ cistern.mapActs = (map) => {
     event.preventDefault();
     shown.sight.zoom(2 ** (-event.deltaY / 200), ...place(event));
     soon();
-  }, { passive: false });
+  }, {passive: false});
   box.addEventListener("pointerdown", (event) => {
-    dragged = { from: place(event), moved: false };
+    dragged = {from: place(event), moved: false};
     if (event.pointerType === "mouse") box.setPointerCapture(event.pointerId);
   });
   box.addEventListener("pointermove", (event) => {
@@ -114,7 +130,9 @@ cistern.mapActs = (map) => {
     if (shown && dragged && !dragged.moved) choose(blockAt(shown, ...place(event)));
     dragged = null;
   });
-  box.addEventListener("pointercancel", () => { dragged = null; });
+  box.addEventListener("pointercancel", () => {
+    dragged = null;
+  });
   box.addEventListener("pointerleave", cistern.hint.hide);
   box.addEventListener("dblclick", (event) => {
     const shown = map.shown();
@@ -122,9 +140,17 @@ cistern.mapActs = (map) => {
     soon();
   });
   box.addEventListener("keydown", (event) => {
-    const acts = { ArrowRight: () => next(1), ArrowLeft: () => next(-1), ArrowDown: () => next(50), ArrowUp: () => next(-50),
-                   "+": () => map.zoomBy(2), "=": () => map.zoomBy(2), "-": () => map.zoomBy(0.5), 0: () => map.zoomBy(0),
-                   Escape: () => choose(-1) };
+    const acts = {
+      ArrowRight: () => next(1),
+      ArrowLeft: () => next(-1),
+      ArrowDown: () => next(50),
+      ArrowUp: () => next(-50),
+      "+": () => map.zoomBy(2),
+      "=": () => map.zoomBy(2),
+      "-": () => map.zoomBy(0.5),
+      0: () => map.zoomBy(0),
+      Escape: () => choose(-1)
+    };
     if (!acts[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     acts[event.key]();

@@ -1,5 +1,6 @@
-// Paints the map. A row of the map is one line of a small picture, stretched to the row's height. The picture's lines
-// follow one another in memory as the rows do on the tape, so a block is one run of pixels, wherever rows end.
+// Paints the map. A row of the map is one line of a small picture, stretched to the row's height.
+// The picture's lines follow one another in memory as the rows do on the tape, so a block is one
+// run of pixels, wherever rows end.
 cistern.MapPicture = class {
   constructor() {
     this.canvas = cistern.el("canvas");
@@ -27,20 +28,26 @@ cistern.MapPicture = class {
     let from = Math.round((offset - this.view.top) * this.scale);
     let to = Math.round((offset + bytes - this.view.top) * this.scale);
     if (to < 0 || from >= this.pixels.length) return;
-    if (to === from) to += 1;
-    else if (gap && to - from > this.wide) to -= 1;
+    if (to === from)
+      to += 1;
+    else if (gap && to - from > this.wide)
+      to -= 1;
     from = Math.max(0, from);
     to = Math.min(this.pixels.length, to);
-    if (to - from > 16) this.pixels.fill(colour, from, to);
-    else for (let i = from; i < to; i += 1) this.pixels[i] = colour;
+    if (to - from > 16)
+      this.pixels.fill(colour, from, to);
+    else
+      for (let i = from; i < to; i += 1) this.pixels[i] = colour;
   }
 
   end(context) {
-    const { view } = this;
+    const {view} = this;
     this.context.putImageData(this.image, 0, 0);
     context.imageSmoothingEnabled = false;
     for (let row = 0; row < view.rows; row += 1) {
-      context.drawImage(this.canvas, 0, row, this.width, 1, view.left, row * view.pitch, view.width, view.rowHeight);
+      context.drawImage(
+          this.canvas, 0, row, this.width, 1, view.left, row * view.pitch, view.width,
+          view.rowHeight);
     }
   }
 };
@@ -48,7 +55,7 @@ cistern.MapPicture = class {
 cistern.mapPaint = (() => {
   /** A colour as a pixel; `part` of it over `under`. */
   function pixel(colour, part = 1, under = "#ffffff") {
-    const { r, g, b } = d3.rgb(part === 1 ? colour : d3.interpolateRgb(under, colour)(part));
+    const {r, g, b} = d3.rgb(part === 1 ? colour : d3.interpolateRgb(under, colour)(part));
     return (0xff000000 | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
   }
 
@@ -60,7 +67,8 @@ cistern.mapPaint = (() => {
     context.textBaseline = "middle";
     for (let row = 0; row < view.rows; row += 2) {
       const offset = view.top + row * view.rowBytes;
-      if (offset < view.length) context.fillText(label(offset), view.left - 8, row * view.pitch + view.rowHeight / 2);
+      if (offset < view.length)
+        context.fillText(label(offset), view.left - 8, row * view.pitch + view.rowHeight / 2);
     }
   }
 
@@ -68,18 +76,20 @@ cistern.mapPaint = (() => {
 
   /** Reserved memory, then the blocks that live, then those that wait for other streams. */
   function exact(picture, layout, at, ranks) {
-    const { window, offsets } = layout;
-    const { blocks, bytes, born, freed, gone } = window;
+    const {window, offsets} = layout;
+    const {blocks, bytes, born, freed, gone} = window;
     const colours = cistern.colours.now();
     const [free, pending] = [pixel(colours.reserved), pixel(colours.pending)];
-    const series = [...colours.series, colours.rest].map((colour) => pixel(colour));
+    const series = [...colours.series, colours.rest, colours.dim].map((colour) => pixel(colour));
     layout.pieces.forEach((piece) => {
       if (isReserved(piece, at)) picture.run(piece.offset, piece.bytes, free, false);
     });
     for (let b = window.placed; b < blocks; b += 1) {
       if (born[b] > at) continue;
-      if (at < freed[b]) picture.run(offsets[b], bytes[b], series[ranks[b]], true);
-      else if (at < gone[b]) picture.run(offsets[b], bytes[b], pending, true);
+      if (at < freed[b])
+        picture.run(offsets[b], bytes[b], series[ranks[b]], true);
+      else if (at < gone[b])
+        picture.run(offsets[b], bytes[b], pending, true);
     }
   }
 
@@ -88,19 +98,23 @@ cistern.mapPaint = (() => {
     const shown = layout.pieces.filter((piece) => piece.kind === 0 && isReserved(piece, at));
     if (shown.length > view.rows * 20 * view.zoomed) return;
     context.fillStyle = cistern.colours.now().ink;
-    shown.forEach((piece) => view.spans(piece.offset, 1, (x, y) => context.fillRect(x - 0.5, y - 2, 1, view.rowHeight + 4)));
+    shown.forEach(
+        (piece) => view.spans(
+            piece.offset, 1, (x, y) => context.fillRect(x - 0.5, y - 2, 1, view.rowHeight + 4)));
   }
 
   function cursor(context, view, offset, bytes) {
     context.strokeStyle = cistern.colours.now().cursor;
     context.lineWidth = 2;
-    view.spans(offset, bytes, (x, y, width) => context.strokeRect(x, y - 1, Math.max(2, width), view.rowHeight + 2));
+    view.spans(
+        offset, bytes,
+        (x, y, width) => context.strokeRect(x, y - 1, Math.max(2, width), view.rowHeight + 2));
   }
 
   /** The coarse map of one column: how much of each stretch is allocated. */
   function coarse(picture, heat, column) {
     const colours = cistern.colours.now();
-    const { rows, row_bytes: rowBytes } = heat.model;
+    const {rows, row_bytes: rowBytes} = heat.model;
     for (let row = 0; row < rows; row += 1) {
       const used = heat.used[column * rows + row] / 255;
       const mapped = heat.mapped ? heat.mapped[column * rows + row] / 255 : used > 0 ? 1 : 0;
@@ -109,5 +123,5 @@ cistern.mapPaint = (() => {
       picture.run(row * rowBytes, rowBytes, pixel(colours.accent, used, under), false);
     }
   }
-  return { axis, coarse, cursor, exact, ticks };
+  return {axis, coarse, cursor, exact, ticks};
 })();

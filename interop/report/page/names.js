@@ -17,7 +17,8 @@ cistern.Names = class {
 
   /** Whether the frame is of a library rather than of the program. */
   static isLibrary([, file, line]) {
-    return !file || !line || /(^|\/)(site|dist)-packages\/|^\/usr\/|^<|(^|\/)(aten|c10|torch\/csrc)\//.test(file);
+    return !file || !line ||
+        /(^|\/)(site|dist)-packages\/|^\/usr\/|^<|(^|\/)(aten|c10|torch\/csrc)\//.test(file);
   }
 
   static place([name, file, line]) {
@@ -32,7 +33,9 @@ cistern.Names = class {
     return name ? `${name}  ${where}` : where;
   }
 
-  /** The innermost frame of the program itself, or the innermost that is known; null for stack 0. */
+  /**
+   * The innermost frame of the program itself, or the innermost that is known; null for stack 0.
+   */
   programFrame(stack) {
     if (!(stack > 0)) return null;
     if (!this.lines.has(stack)) {
@@ -76,9 +79,7 @@ cistern.Names = class {
   }
 
   /** The name of a key by which memory is stacked and coloured. */
-  key(by, key) {
-    return by === "site" ? this.site(key) : this[by](key);
-  }
+  key(by, key) { return by === "site" ? this.site(key) : this[by](key); }
 
   /** What a holder is called: its line, or its label, or where it lies. */
   holder([stack, label, pool, stream]) {
@@ -91,7 +92,9 @@ cistern.Names = class {
   /** All of a stack, its label and its place in one text, to search in. */
   text(stack, label, pool, stream) {
     const frames = this.frames(Math.max(0, stack)).map(cistern.Names.frameText);
-    return [...frames, this.label(label), this.pool(pool), this.stream(stream)].join("\n").toLowerCase();
+    return [...frames, this.label(label), this.pool(pool), this.stream(stream)]
+        .join("\n")
+        .toLowerCase();
   }
 };
 
@@ -99,13 +102,15 @@ cistern.Names = class {
 cistern.stackElement = (names, stack, title = names.site(stack)) => {
   const el = cistern.el;
   const frames = stack > 0 ? names.frames(stack) : [];
-  if (frames.length === 0) return el("span", { class: "site", text: title });
-  const list = el("ol", { class: "stack" });
+  if (frames.length === 0) return el("span", {class: "site", text: title});
+  const list = el("ol", {class: "stack"});
   const fill = () => {
     if (list.childElementCount === 0) {
       list.append(...frames.map((frame) => el("li", {
-        class: cistern.Names.isLibrary(frame) ? "library" : "program", text: cistern.Names.frameText(frame) })));
+                                  class: cistern.Names.isLibrary(frame) ? "library" : "program",
+                                  text: cistern.Names.frameText(frame)
+                                })));
     }
   };
-  return el("details", { class: "site", on: { toggle: fill } }, el("summary", { text: title }), list);
+  return el("details", {class: "site", on: {toggle: fill}}, el("summary", {text: title}), list);
 };

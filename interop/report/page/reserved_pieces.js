@@ -1,11 +1,13 @@
-// Which addresses were reserved from which event to which, in one window: pieces [address, bytes) with
-// `from` <= events applied < `until`. A release that names a part of a piece cuts it.
+// Which addresses were reserved from which event to which, in one window: pieces [address, bytes)
+// with `from` <= events applied < `until`. A release that names a part of a piece cuts it.
 cistern.reservedPieces = (ranges, events) => {
   const closed = [];
-  const open = ranges.map(([address, bytes, pool, stream, kind]) =>
-    ({ address, bytes, pool, stream, kind, from: 0, until: Infinity }));
+  const open = ranges.map(
+      ([address, bytes, pool, stream, kind]) =>
+          ({address, bytes, pool, stream, kind, from: 0, until: Infinity}));
   open.sort((a, b) => a.address - b.address);
-  const firstAt = d3.bisector((piece) => piece.address + piece.bytes).right;  // the first that ends behind it
+  const firstAt =
+      d3.bisector((piece) => piece.address + piece.bytes).right;  // the first that ends behind it
 
   function take(address, bytes, at) {
     const end = address + bytes;
@@ -15,9 +17,9 @@ cistern.reservedPieces = (ranges, events) => {
     while (last < open.length && open[last].address < end) {
       const piece = open[last];
       const pieceEnd = piece.address + piece.bytes;
-      if (piece.from < at) closed.push({ ...piece, until: at });
-      if (piece.address < address) kept.push({ ...piece, bytes: address - piece.address, from: at });
-      if (pieceEnd > end) kept.push({ ...piece, address: end, bytes: pieceEnd - end, from: at });
+      if (piece.from < at) closed.push({...piece, until: at});
+      if (piece.address < address) kept.push({...piece, bytes: address - piece.address, from: at});
+      if (pieceEnd > end) kept.push({...piece, address: end, bytes: pieceEnd - end, from: at});
       last += 1;
     }
     open.splice(first, last - first, ...kept);
@@ -28,9 +30,9 @@ cistern.reservedPieces = (ranges, events) => {
     open.splice(firstAt(open, piece.address), 0, piece);
   }
 
-  events.forEach(({ kind, address, bytes, pool, stream, at }) => {
+  events.forEach(({kind, address, bytes, pool, stream, at}) => {
     if (kind === 3 || kind === 5) {
-      put({ address, bytes, pool, stream, kind: kind === 3 ? 0 : 1, from: at, until: Infinity });
+      put({address, bytes, pool, stream, kind: kind === 3 ? 0 : 1, from: at, until: Infinity});
     } else {
       take(address, bytes, at);
     }

@@ -1,31 +1,46 @@
-// The bar that chooses the moment: the moment before and after, a slider along the time, and one along the
-// events of the window around it. It stays in sight while the sections below it scroll.
+// The bar that chooses the moment: the moment before and after, a slider along the time, and one
+// along the events of the window around it. It stays in sight while the sections below it scroll.
 cistern.scrub = (() => {
-  const { el, units } = cistern;
+  const {el, units} = cistern;
   const STEPS = 2000;
 
   function build(bar, view) {
     const edges = view.recording.timeline.edges;
     const [from, to] = [edges[0], edges[edges.length - 1]];
     const parts = {
-      title: el("strong", { id: "scrub-title" }), time: el("span", { id: "scrub-time", class: "soft" }),
-      along: el("input", { type: "range", id: "along-time", min: 0, max: STEPS, value: 0, "aria-label": "Time" }),
-      events: el("input", { type: "range", id: "along-events", min: 0, max: 1, value: 0, "aria-label": "Events around this moment" }),
-      about: el("span", { id: "scrub-about", class: "soft" }),
+      title: el("strong", {id: "scrub-title"}),
+      time: el("span", {id: "scrub-time", class: "soft"}),
+      along:
+          el("input",
+             {type: "range", id: "along-time", min: 0, max: STEPS, value: 0, "aria-label": "Time"}),
+      events: el("input", {
+        type: "range",
+        id: "along-events",
+        min: 0,
+        max: 1,
+        value: 0,
+        "aria-label": "Events around this moment"
+      }),
+      about: el("span", {id: "scrub-about", class: "soft"}),
     };
-    const button = (text, title, act) => el("button", { type: "button", class: "quiet", text, "aria-label": title, title, on: { click: act } });
-    parts.along.addEventListener("input", () => view.goTime(from + ((to - from) * Number(parts.along.value)) / STEPS));
-    parts.events.addEventListener("input", () => view.goEvent(view.position.window, Number(parts.events.value)));
+    const button = (text, title, act) =>
+        el("button",
+           {type: "button", class: "quiet", text, "aria-label": title, title, on: {click: act}});
+    parts.along.addEventListener(
+        "input", () => view.goTime(from + ((to - from) * Number(parts.along.value)) / STEPS));
+    parts.events.addEventListener(
+        "input", () => view.goEvent(view.position.window, Number(parts.events.value)));
     bar.replaceChildren(
-      el("div", { class: "scrub-title" }, button("◀", "The moment before", () => view.stepMoment(-1)), parts.title, parts.time,
-         button("▶", "The moment after", () => view.stepMoment(1))),
-      el("div", { class: "scrub-rows" }, el("label", {}, el("span", { text: "Time" }), parts.along),
-         el("label", {}, el("span", { text: "Events" }), parts.events, parts.about)));
+        el("div", {class: "scrub-title"},
+           button("◀", "The moment before", () => view.stepMoment(-1)), parts.title, parts.time,
+           button("▶", "The moment after", () => view.stepMoment(1))),
+        el("div", {class: "scrub-rows"}, el("label", {}, el("span", {text: "Time"}), parts.along),
+           el("label", {}, el("span", {text: "Events"}), parts.events, parts.about)));
     view.on("position", () => place(parts, view, from, to));
   }
 
   function place(parts, view, from, to) {
-    const { us, window, at, moment } = view.position;
+    const {us, window, at, moment} = view.position;
     const model = moment === null ? null : view.recording.moments[moment];
     parts.title.textContent = model ? cistern.sentences.title(view, model) : "Between moments";
     parts.time.textContent = view.time(us);
@@ -42,15 +57,23 @@ cistern.scrub = (() => {
     parts.events.setAttribute("aria-valuetext", `after event ${units.count(around.first + at)}`);
     parts.about.textContent = `after event ${units.count(around.first + at)}`;
   }
-  return { build };
+  return {build};
 })();
 
-/** Arrow keys move the moment: one event or column, with Shift a hundred events; Page Up and Down by moments. */
+/**
+ * Arrow keys move the moment: one event or column, with Shift a hundred events; Page Up and Down
+ * by moments.
+ */
 cistern.moveKeys = (event, view) => {
   const far = event.shiftKey ? 100 : 1;
-  const acts = { ArrowLeft: () => view.step(-far), ArrowRight: () => view.step(far), PageUp: () => view.stepMoment(-1),
-                 PageDown: () => view.stepMoment(1), Home: () => view.goMoment(0),
-                 End: () => view.goMoment(view.recording.moments.length - 1) };
+  const acts = {
+    ArrowLeft: () => view.step(-far),
+    ArrowRight: () => view.step(far),
+    PageUp: () => view.stepMoment(-1),
+    PageDown: () => view.stepMoment(1),
+    Home: () => view.goMoment(0),
+    End: () => view.goMoment(view.recording.moments.length - 1)
+  };
   if (!acts[event.key] || event.ctrlKey || event.altKey || event.metaKey) return;
   event.preventDefault();
   acts[event.key]();
@@ -59,6 +82,6 @@ cistern.moveKeys = (event, view) => {
 /** Chooses a moment and brings it into sight. */
 cistern.goTo = (view, index) => {
   view.goMoment(index);
-  document.getElementById("moment").scrollIntoView({ block: "start" });
+  document.getElementById("moment").scrollIntoView({block: "start"});
   cistern.say(`${document.getElementById("moment-title").textContent} chosen`);
 };

@@ -1,6 +1,6 @@
 // What happened, in words.
 cistern.sentences = (() => {
-  const { bytes, counted } = cistern.units;
+  const {bytes, counted} = cistern.units;
   const WHY = {
     too_small: "lies in pieces that are smaller than the request",
     kept_whole: "is kept whole for large requests",
@@ -11,9 +11,13 @@ cistern.sentences = (() => {
     freed_since: "was freed after the request had looked there",
   };
 
-  const unused = ({ why, text, bytes: size }) => text || `${bytes(size)} ${WHY[why] || why.replace(/_/g, " ")}.`;
+  const unused = ({why, text, bytes: size}) =>
+      text || `${bytes(size)} ${WHY[why] || why.replace(/_/g, " ")}.`;
 
-  /** Where a request came from: "on stream 0, labelled train / forward, from model.py:42 in forward". */
+  /**
+   * Where a request came from: "on stream 0, labelled train / forward, from model.py:42 in
+   * forward".
+   */
   function origin(names, request) {
     const parts = [`on ${names.stream(request.stream)}`];
     if (request.pool > 0) parts.push(`of ${names.pool(request.pool)}`);
@@ -24,13 +28,15 @@ cistern.sentences = (() => {
 
   /** A moment's name, with its place in the recording. */
   function title(view, moment) {
-    const fallback = { peak: "Peak", failure: "Failed request", mark: "Mark", end: "End", start: "Start" };
+    const fallback =
+        {peak: "Peak", failure: "Failed request", mark: "Mark", end: "End", start: "Start"};
     return moment.title || fallback[moment.kind] || moment.kind;
   }
 
   /** The program's own mark that a moment follows, such as a step: ", in “step 412”". */
   function during(view, moment) {
-    const before = view.recording.moments.filter(({ kind, event }) => kind === "mark" && event <= moment.event);
+    const before =
+        view.recording.moments.filter(({kind, event}) => kind === "mark" && event <= moment.event);
     const last = before[before.length - 1];
     return last ? `, in “${title(view, last)}”` : "";
   }
@@ -38,11 +44,12 @@ cistern.sentences = (() => {
   const sizes = (log) => `blocks of ${bytes(2 ** log)} to ${bytes(2 ** (log + 1))}`;
 
   function asked(moment) {
-    return moment.request ? `${bytes(moment.request.bytes)} asked for` : `${bytes(moment.asked)} in use`;
+    return moment.request ? `${bytes(moment.request.bytes)} asked for` :
+                            `${bytes(moment.asked)} in use`;
   }
 
-  const growth = (leak) => leak.bytes_per_second > 0
-    ? `${bytes(leak.bytes_per_second)} a second` : `${bytes(leak.bytes)} in all`;
+  const growth = (leak) => leak.bytes_per_second > 0 ? `${bytes(leak.bytes_per_second)} a second` :
+                                                       `${bytes(leak.bytes)} in all`;
 
-  return { asked, counted, during, growth, origin, sizes, title, unused };
+  return {asked, counted, during, growth, origin, sizes, title, unused};
 })();

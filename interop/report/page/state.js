@@ -2,9 +2,11 @@
 cistern.state = (() => {
   const MOST = 200;  // holders that are told apart
 
-  /** Holders as the model has them: [stack, label, pool, stream, blocks, bytes, largest], by bytes. */
+  /**
+   * Holders as the model has them: [stack, label, pool, stream, blocks, bytes, largest], by bytes.
+   */
   function holders(window, at) {
-    const { born, freed, bytes, holder } = window;
+    const {born, freed, bytes, holder} = window;
     const n = window.holders.length;
     const [count, sum, largest] = [new Uint32Array(n), new Float64Array(n), new Float64Array(n)];
     for (let b = 0; b < window.blocks; b += 1) {
@@ -25,7 +27,8 @@ cistern.state = (() => {
     const rest = [-1, 0, 0, 0, 0, 0, 0];
     for (let h = 0; h < sum.length; h += 1) {
       if (count[h] === 0) continue;
-      if (sum[h] >= least && shown.length < MOST) shown.push([...window.holders[h], count[h], sum[h], largest[h]]);
+      if (sum[h] >= least && shown.length < MOST)
+        shown.push([...window.holders[h], count[h], sum[h], largest[h]]);
       else {
         rest[4] += count[h];
         rest[5] += sum[h];
@@ -36,13 +39,16 @@ cistern.state = (() => {
     return rest[4] > 0 ? [...shown, rest] : shown;
   }
 
-  /** The same by powers of two of the blocks' sizes, for recordings that know no stacks and no labels. */
+  /**
+   * The same by powers of two of the blocks' sizes, for recordings that know no stacks and no
+   * labels.
+   */
   function sizes(window, at) {
     const classes = new Map();
     for (let b = 0; b < window.blocks; b += 1) {
       if (!window.lives(b, at)) continue;
       const log = Math.floor(Math.log2(Math.max(1, window.bytes[b])));
-      const row = classes.get(log) || { log, blocks: 0, bytes: 0, largest: 0 };
+      const row = classes.get(log) || {log, blocks: 0, bytes: 0, largest: 0};
       row.blocks += 1;
       row.bytes += window.bytes[b];
       row.largest = Math.max(row.largest, window.bytes[b]);
@@ -51,24 +57,29 @@ cistern.state = (() => {
     return Array.from(classes.values()).sort((a, b) => b.bytes - a.bytes);
   }
 
-  const piecesAt = (window, at) => window.pieces.filter((piece) => piece.from <= at && at < piece.until);
+  const piecesAt = (window, at) =>
+      window.pieces.filter((piece) => piece.from <= at && at < piece.until);
 
-  /** Joins pieces that touch and serve the same pool and stream; separate segments stay separate. */
+  /**
+   * Joins pieces that touch and serve the same pool and stream; separate segments stay separate.
+   */
   function runs(pieces) {
     const joined = [];
     pieces.forEach((piece) => {
       const last = joined[joined.length - 1];
       const touches = last && piece.kind === 1 && last.kind === 1 && last.end === piece.address &&
-                      last.pool === piece.pool && last.stream === piece.stream;
-      if (touches) last.end += piece.bytes;
-      else joined.push({ ...piece, end: piece.address + piece.bytes });
+          last.pool === piece.pool && last.stream === piece.stream;
+      if (touches)
+        last.end += piece.bytes;
+      else
+        joined.push({...piece, end: piece.address + piece.bytes});
     });
     return joined;
   }
 
   /** Free pieces of reserved memory, in order of address: [address, bytes, run] to `act`. */
   function eachFree(window, at, act) {
-    const { address, bytes, blocks } = window;
+    const {address, bytes, blocks} = window;
     let next = window.placed;
     runs(piecesAt(window, at)).forEach((run) => {
       let reached = run.address;
@@ -85,14 +96,14 @@ cistern.state = (() => {
   /** What is reserved, living, waiting and free; all in bytes. */
   function sums(window, at) {
     if (known.window === window && known.at === at) return known.sums;
-    known = { window, at, sums: summed(window, at) };
+    known = {window, at, sums: summed(window, at)};
     return known.sums;
   }
 
   let known = {};  // two sections ask for the same moment
 
   function summed(window, at) {
-    const found = { asked: 0, blocks: 0, waiting: 0, reserved: 0, free: 0, pieces: 0, largest: 0 };
+    const found = {asked: 0, blocks: 0, waiting: 0, reserved: 0, free: 0, pieces: 0, largest: 0};
     for (let b = 0; b < window.blocks; b += 1) {
       if (window.lives(b, at)) {
         found.asked += window.bytes[b];
@@ -101,7 +112,9 @@ cistern.state = (() => {
         found.waiting += window.bytes[b];
       }
     }
-    piecesAt(window, at).forEach((piece) => { found.reserved += piece.bytes; });
+    piecesAt(window, at).forEach((piece) => {
+      found.reserved += piece.bytes;
+    });
     eachFree(window, at, (_, size) => {
       found.free += size;
       found.pieces += 1;
@@ -109,5 +122,5 @@ cistern.state = (() => {
     });
     return found;
   }
-  return { eachFree, holders, piecesAt, sizes, sums };
+  return {eachFree, holders, piecesAt, sizes, sums};
 })();

@@ -1,15 +1,18 @@
-// The map's geometry. All addresses that a window used, without the gaps between them, are one long tape; the map
-// winds it into rows like lines of text. A view says which byte of the tape is at the top left, and how many bytes
-// a row has.
+// The map's geometry. All addresses that a window used, without the gaps between them, are one long
+// tape; the map winds it into rows like lines of text. A view says which byte of the tape is at the
+// top left, and how many bytes a row has.
 cistern.Tape = class {
-  /** `extents`: [[address, bytes], …] in any order; those that touch or overlap become one stretch. */
+  /**
+   * `extents`: [[address, bytes], …] in any order; those that touch or overlap become one stretch.
+   */
   constructor(extents) {
     const sorted = extents.filter(([, bytes]) => bytes > 0).sort((a, b) => a[0] - b[0]);
     this.starts = [];  // addresses of the stretches
     this.ends = [];
     sorted.forEach(([address, bytes]) => {
       const last = this.ends.length - 1;
-      if (last >= 0 && address <= this.ends[last]) this.ends[last] = Math.max(this.ends[last], address + bytes);
+      if (last >= 0 && address <= this.ends[last])
+        this.ends[last] = Math.max(this.ends[last], address + bytes);
       else {
         this.starts.push(address);
         this.ends.push(address + bytes);
@@ -43,7 +46,7 @@ cistern.TapeView = class {
     this.rowHeight = 13;
     this.pitch = 16;  // a row and the gap below it
     this.left = 0;
-    this.top = 0;     // the tape's byte at the top left
+    this.top = 0;  // the tape's byte at the top left
     this.zoomed = 1;
   }
 
@@ -55,9 +58,7 @@ cistern.TapeView = class {
     this.clampTop();
   }
 
-  get rowBytes() {
-    return this.length / this.rows / this.zoomed;
-  }
+  get rowBytes() { return this.length / this.rows / this.zoomed; }
 
   clampTop() {
     const most = Math.max(0, this.length - this.rows * this.rowBytes);
@@ -97,7 +98,9 @@ cistern.TapeView = class {
       const row = Math.min(this.rows - 1, Math.floor((from - this.top) / rowBytes + 1e-9));
       const rowStart = this.top + row * rowBytes;
       const to = Math.min(end, rowStart + rowBytes);
-      paint(this.left + ((from - rowStart) / rowBytes) * this.width, row * this.pitch, ((to - from) / rowBytes) * this.width);
+      paint(
+          this.left + ((from - rowStart) / rowBytes) * this.width, row * this.pitch,
+          ((to - from) / rowBytes) * this.width);
       if (to <= from) break;
       from = to;
     }

@@ -1,5 +1,5 @@
-// Light, dark, or as the system has it; the choice lasts while the page is open. A printed page is light, and as
-// wide as paper.
+// Light, dark, or as the system has it; the choice lasts while the page is open. A printed page is
+// light, and as wide as paper.
 cistern.theme = (() => {
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const print = window.matchMedia("print");
@@ -28,9 +28,15 @@ cistern.theme = (() => {
     });
     system.addEventListener("change", again);
     print.addEventListener("change", again);
-    window.addEventListener("beforeprint", () => { onPaper = true; again(); });
-    window.addEventListener("afterprint", () => { onPaper = false; again(); });
+    window.addEventListener("beforeprint", () => {
+      onPaper = true;
+      again();
+    });
+    window.addEventListener("afterprint", () => {
+      onPaper = false;
+      again();
+    });
     again();
   }
-  return { start };
+  return {start};
 })();

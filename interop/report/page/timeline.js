@@ -1,4 +1,5 @@
-// Memory over time: the chart, its legend, its marks, and the strip below it that chooses what it shows.
+// Memory over time: the chart, its legend, its marks, and the strip below it that chooses what it
+// shows.
 cistern.Timeline = class {
   constructor(body, view) {
     this.view = view;
@@ -14,46 +15,68 @@ cistern.Timeline = class {
   }
 
   build(body) {
-    const { el } = cistern;
-    this.canvas = el("canvas", { "aria-hidden": "true" });
+    const {el} = cistern;
+    this.canvas = el("canvas", {"aria-hidden": "true"});
     this.over = d3.create("svg").attr("class", "over").attr("aria-hidden", "true").node();
-    this.flags = el("div", { class: "flags" });
-    this.chart = el("div", { class: "chart", id: "chart", tabindex: 0, role: "slider",
-                             "aria-label": "Memory over time", "aria-valuemin": 0, "aria-valuemax": 1000 },
-                    this.canvas, this.over);
+    this.flags = el("div", {class: "flags"});
+    this.chart =
+        el("div", {
+          class: "chart",
+          id: "chart",
+          tabindex: 0,
+          role: "slider",
+          "aria-label": "Memory over time",
+          "aria-valuemin": 0,
+          "aria-valuemax": 1000
+        },
+           this.canvas, this.over);
     this.chart.timeline = this;
-    this.strip = el("canvas", { "aria-hidden": "true" });
+    this.strip = el("canvas", {"aria-hidden": "true"});
     this.brushed = d3.create("svg").attr("class", "over").attr("aria-hidden", "true").node();
-    this.legendList = el("ul", { class: "legend", "aria-label": "What the chart shows" });
+    this.legendList = el("ul", {class: "legend", "aria-label": "What the chart shows"});
     const by = this.view.kinds();
-    const switcher = by.length > 0 ? cistern.choice("Stack by", "stack-by", by.map((kind) => [kind, cistern.byName[kind]]),
-                                                    this.view.by, (kind) => this.view.colourBy(kind)) : null;
-    const button = (text, act) => el("button", { type: "button", class: "quiet", text, on: { click: act } });
+    const switcher = by.length > 0 ?
+        cistern.choice(
+            "Stack by", "stack-by", by.map((kind) => [kind, cistern.byName[kind]]), this.view.by,
+            (kind) => this.view.colourBy(kind)) :
+        null;
+    const button = (text, act) =>
+        el("button", {type: "button", class: "quiet", text, on: {click: act}});
     body.replaceChildren(
-      el("div", { class: "tools" }, switcher, el("span", { class: "group" },
-         button("Zoom in", () => this.scaleBy(2)), button("Zoom out", () => this.scaleBy(0.5)),
-         button("Show all", () => this.show(this.whole())))),
-      el("div", { class: "with-flags" }, this.flags, this.chart), el("div", { class: "strip" }, this.strip, this.brushed),
-      this.legendList, el("p", { class: "soft keys", text: "Click to choose a moment. Drag the strip to zoom, or turn " +
-        "the wheel with Ctrl held. Arrow keys move the moment." }),
-      cistern.timelineTable(this.view));
-    if (by.length === 0) body.append(cistern.empty("The recording does not say which pool, stream, label or call site memory belongs to."));
+        el("div", {class: "tools"}, switcher,
+           el("span", {class: "group"}, button("Zoom in", () => this.scaleBy(2)),
+              button("Zoom out", () => this.scaleBy(0.5)),
+              button("Show all", () => this.show(this.whole())))),
+        el("div", {class: "with-flags"}, this.flags, this.chart),
+        el("div", {class: "strip"}, this.strip, this.brushed), this.legendList, el("p", {
+          class: "soft keys",
+          text: "Click to choose a moment. Drag the strip to zoom, or turn " +
+              "the wheel with Ctrl held. Arrow keys move the moment."
+        }),
+        cistern.timelineTable(this.view));
+    if (by.length === 0)
+      body.append(cistern.empty(
+          "The recording does not say which pool, stream, label or call site memory belongs to."));
   }
 
-  whole() {
-    return [this.data.edges[0], this.data.edges[this.data.edges.length - 1]];
-  }
+  whole() { return [this.data.edges[0], this.data.edges[this.data.edges.length - 1]]; }
 
   /** The series of the chart: [name, values, how they are drawn]. */
   lines() {
-    const { allocated, reserved, policies } = this.data;
+    const {allocated, reserved, policies} = this.data;
     const colours = cistern.colours.now();
     const made = [];
-    if (allocated) made.push({ name: "Allocated", values: allocated, colour: colours.soft, width: 1 });
-    if (reserved) made.push({ name: "Reserved", values: reserved, colour: colours.ink, width: 1.75 });
+    if (allocated)
+      made.push({name: "Allocated", values: allocated, colour: colours.soft, width: 1});
+    if (reserved) made.push({name: "Reserved", values: reserved, colour: colours.ink, width: 1.75});
     policies.forEach((policy, i) => made.push({
-      name: `Reserved under ${policy.name}`, values: policy.reserved, width: 1.5, dash: i % 2 === 0 ? [6, 3] : [2, 3],
-      colour: [colours.accent, colours.warn][i % 2], policy }));
+      name: `Reserved under ${policy.name}`,
+      values: policy.reserved,
+      width: 1.5,
+      dash: i % 2 === 0 ? [6, 3] : [2, 3],
+      colour: [colours.accent, colours.warn][i % 2],
+      policy
+    }));
     return made;
   }
 
@@ -68,21 +91,32 @@ cistern.Timeline = class {
   }
 
   legend() {
-    const { el, units } = cistern;
-    const entry = (id, name, colour, dashed, detail) => el("li", {}, el("button", {
-      type: "button", "aria-pressed": String(!this.hidden.has(id)),
-      on: { click: (event) => this.toggle(id, event.currentTarget) } },
-      el("span", { class: dashed ? "swatch dashed" : "swatch", style: { "--colour": colour } }),
-      el("span", { text: name }), detail ? el("small", { text: detail }) : null));
-    const keys = this.stacked().map(([key, values]) => entry(
-      `${this.view.by} ${key}`, key === "asked" ? "Asked for" : this.view.names.key(this.view.by, key),
-      this.colourOf(key), false, units.bytes(d3.max(values))));
-    const lines = this.lines().map((line) => entry(line.name, line.name, line.colour, true, this.policyNote(line)));
-    if (this.data.limit !== null) lines.push(entry("Limit", "Limit", cistern.colours.now().bad, true, units.bytes(this.data.limit)));
+    const {el, units} = cistern;
+    const entry = (id, name, colour, mark, detail) =>
+        el("li", {},
+           el("button", {
+             type: "button",
+             "aria-pressed": String(!this.hidden.has(id)),
+             on: {click: (event) => this.toggle(id, event.currentTarget)}
+           },
+              el("span", {class: `swatch ${mark}`, style: {"--colour": colour}}),
+              el("span", {text: name}), detail ? el("small", {text: detail}) : null));
+    const keys = this.stacked().map(
+        ([key, values]) => entry(
+            `${this.view.by} ${key}`,
+            key === "asked" ? "Asked for" : this.view.names.key(this.view.by, key),
+            this.colourOf(key), "", units.bytes(d3.max(values))));
+    const lines = this.lines().map(
+        (line) => entry(
+            line.name, line.name, line.colour, line.dash ? "dashed" : "drawn",
+            this.policyNote(line)));
+    if (this.data.limit !== null)
+      lines.push(entry(
+          "Limit", "Limit", cistern.colours.now().bad, "dashed", units.bytes(this.data.limit)));
     this.legendList.replaceChildren(...keys, ...lines);
   }
 
-  policyNote({ values, policy }) {
+  policyNote({values, policy}) {
     if (policy && policy.failed_at !== null) return `fails at ${this.view.time(policy.failed_at)}`;
     return cistern.units.bytes(policy ? policy.peak : d3.max(values));
   }
@@ -95,20 +129,26 @@ cistern.Timeline = class {
 
   draw() {
     const narrow = this.chart.clientWidth < 520;
-    const { context, width, height } = cistern.fitted(this.canvas, narrow ? 240 : 340);
-    this.frame = { left: narrow ? 60 : 76, right: width - 12, top: 8, bottom: height - 26 };
+    const {context, width, height} = cistern.fitted(this.canvas, narrow ? 240 : 340);
+    this.frame = {left: narrow ? 60 : 76, right: width - 12, top: 8, bottom: height - 26};
     this.x = d3.scaleLinear().domain(this.shown).range([this.frame.left, this.frame.right]);
     const visible = this.stacked().filter(([key]) => !this.hidden.has(`${this.view.by} ${key}`));
-    const lines = this.lines().filter(({ name }) => !this.hidden.has(name));
-    this.y = d3.scaleLinear().domain([0, this.most(visible, lines) * 1.04]).range([this.frame.bottom, this.frame.top]);
+    const lines = this.lines().filter(({name}) => !this.hidden.has(name));
+    this.y = d3.scaleLinear().domain([0, this.most(visible, lines) * 1.04]).range([
+      this.frame.bottom, this.frame.top
+    ]);
     const paint = cistern.timelinePaint;
     paint.axes(context, this.frame, this.x, this.y, (us) => this.view.time(us));
     context.save();
     context.beginPath();
     context.rect(this.frame.left, 0, this.frame.right - this.frame.left, this.frame.bottom);
     context.clip();
-    paint.areas(context, this.data.edges, this.shown, this.x, this.y, visible, (key) => this.colourOf(key));
-    lines.forEach((line) => paint.line(context, this.data.edges, this.shown, this.x, this.y, line.values, line));
+    paint.areas(
+        context, this.data.edges, this.shown, this.x, this.y, visible, (key) => this.colourOf(key));
+    lines.forEach(
+        (line) =>
+            paint.line(context, this.data.edges, this.shown, this.x, this.y, line.values, line));
+    this.drawExact(context);
     this.drawLimit(context);
     context.restore();
     this.drawStrip();
@@ -116,16 +156,31 @@ cistern.Timeline = class {
     this.placeCursor();
   }
 
+  /** Where few columns are in sight, the windows' events show what happened within them. */
+  drawExact(context) {
+    const columns = this.view.column(this.shown[1]) - this.view.column(this.shown[0]);
+    if (columns > 200) return;
+    this.view.recording.windows.forEach((_, index) => {
+      const [start, end] = this.view.span(index);
+      const span = [Math.max(start, this.shown[0]), Math.min(end, this.shown[1])];
+      if (span[0] >= span[1]) return;
+      cistern.timelinePaint.exact(
+          context, this.view.window(index), span, this.x, this.y, cistern.colours.now().cursor);
+    });
+  }
+
   most(stacked, lines) {
-    const { limit, asked } = this.data;
-    const tops = lines.map(({ values }) => d3.max(values) || 0);
+    const {limit, asked} = this.data;
+    const tops = lines.map(({values}) => d3.max(values) || 0);
     const highest = Math.max(1, ...tops, stacked.length > 0 ? d3.max(asked) || 0 : 0);
     // A limit far above all that happened would press the chart flat.
-    return limit !== null && !this.hidden.has("Limit") && limit < 4 * highest ? Math.max(limit, highest) : highest;
+    return limit !== null && !this.hidden.has("Limit") && limit < 4 * highest ?
+        Math.max(limit, highest) :
+        highest;
   }
 
   drawLimit(context) {
-    const { limit } = this.data;
+    const {limit} = this.data;
     if (limit === null || this.hidden.has("Limit")) return;
     context.strokeStyle = cistern.colours.now().bad;
     context.lineWidth = 1.5;
@@ -138,4 +193,9 @@ cistern.Timeline = class {
   }
 };
 
-cistern.byName = { pool: "Pool", stream: "Stream", label: "Label", site: "Call site" };
+cistern.byName = {
+  pool: "Pool",
+  stream: "Stream",
+  label: "Label",
+  site: "Call site"
+};

@@ -2,7 +2,10 @@
 cistern.timelinePaint = (() => {
   /** The first and the last column that [from, to] shows. */
   function columns(edges, [from, to]) {
-    return [Math.max(0, d3.bisectRight(edges, from) - 1), Math.min(edges.length - 1, d3.bisectLeft(edges, to))];
+    return [
+      Math.max(0, d3.bisectRight(edges, from) - 1),
+      Math.min(edges.length - 1, d3.bisectLeft(edges, to))
+    ];
   }
 
   function axes(context, frame, x, y, time) {
@@ -25,7 +28,8 @@ cistern.timelinePaint = (() => {
     context.textAlign = "center";
     const wide = Math.max(2, Math.floor((frame.right - frame.left) / 130));
     x.ticks(wide).forEach((tick) => {
-      if (x(tick) > frame.left + 20 && x(tick) < frame.right - 20) context.fillText(time(tick), x(tick), frame.bottom + 6);
+      if (x(tick) > frame.left + 20 && x(tick) < frame.right - 20)
+        context.fillText(time(tick), x(tick), frame.bottom + 6);
     });
   }
 
@@ -50,7 +54,7 @@ cistern.timelinePaint = (() => {
     });
   }
 
-  function line(context, edges, shown, x, y, values, { colour, width = 1.5, dash = [] }) {
+  function line(context, edges, shown, x, y, values, {colour, width = 1.5, dash = []}) {
     const [first, last] = columns(edges, shown);
     context.strokeStyle = colour;
     context.lineWidth = width;
@@ -63,7 +67,29 @@ cistern.timelinePaint = (() => {
     context.stroke();
     context.setLineDash([]);
   }
-  return { areas, axes, line };
+  /**
+   * What was asked for after each event of a window; several events in one pixel are one upright
+   * line.
+   */
+  function exact(context, window, [from, to], x, y, colour) {
+    context.strokeStyle = colour;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    const last = Math.min(window.count, window.atTime(to) + 1);
+    let pixel = null;
+    for (let at = window.atTime(from); at <= last; at += 1) {
+      const place = x(window.timeAt(at));
+      const top = y(window.asked[at]);
+      if (pixel !== Math.round(2 * place)) {
+        if (pixel !== null) context.lineTo(place, y(window.asked[at - 1]));
+        context.moveTo(place, y(window.asked[Math.max(0, at - 1)]));
+        pixel = Math.round(2 * place);
+      }
+      context.lineTo(place, top);
+    }
+    context.stroke();
+  }
+  return {areas, axes, exact, line};
 })();
 
 /** Even places on an axis of bytes: powers of two, and halves between them. */

@@ -1,22 +1,34 @@
-// The timeline's zoom, brush, marks, cursor and hint: all that answers the pointer and the keyboard.
+// The timeline's zoom, brush, marks, cursor and hint: all that answers the pointer and the
+// keyboard.
 Object.assign(cistern.Timeline.prototype, {
   /** Wheel with Ctrl, drag, double click on the chart; the brush on the strip. */
   zoom() {
-    this.zooming = d3.zoom().filter(() => !d3.event.button && (d3.event.type !== "wheel" || d3.event.ctrlKey || d3.event.metaKey))
-      .on("zoom", () => {
-        if (d3.event.sourceEvent && this.frame) this.show(d3.event.transform.rescaleX(this.wholeScale()).domain(), "zoom");
-      });
+    this.zooming =
+        d3.zoom()
+            .filter(
+                () => !d3.event.button &&
+                    (d3.event.type !== "wheel" || d3.event.ctrlKey || d3.event.metaKey))
+            .on("zoom", () => {
+              if (d3.event.sourceEvent && this.frame)
+                this.show(d3.event.transform.rescaleX(this.wholeScale()).domain(), "zoom");
+            });
     this.brush = d3.brushX().on("brush end", () => {
       if (!d3.event.sourceEvent || !this.frame) return;
       const chosen = d3.event.selection;
-      this.show(chosen ? chosen.map((place) => this.wholeScale().invert(place)) : this.whole(), "brush");
+      this.show(
+          chosen ? chosen.map((place) => this.wholeScale().invert(place)) : this.whole(), "brush");
     });
-    d3.select(this.chart).call(this.zooming).on("mousemove.hint", () => this.hint()).on("mouseleave.hint", () => {
-      cistern.hint.hide();
-    }).on("click.choose", () => {
-      const [place] = d3.mouse(this.chart);
-      if (!d3.event.defaultPrevented) this.view.goTime(this.clamp(this.x.invert(place)));
-    });
+    d3.select(this.chart)
+        .call(this.zooming)
+        .on("mousemove.hint", () => this.hint())
+        .on("mouseleave.hint",
+            () => {
+              cistern.hint.hide();
+            })
+        .on("click.choose", () => {
+          const [place] = d3.mouse(this.chart);
+          if (!d3.event.defaultPrevented) this.view.goTime(this.clamp(this.x.invert(place)));
+        });
     d3.select(this.chart).on("keydown.move", () => cistern.moveKeys(d3.event, this.view));
   },
 
@@ -45,32 +57,37 @@ Object.assign(cistern.Timeline.prototype, {
   syncZoom() {
     const whole = this.wholeScale();
     const k = (this.whole()[1] - this.whole()[0]) / (this.shown[1] - this.shown[0]);
-    const transform = d3.zoomIdentity.translate(this.frame.left, 0).scale(k).translate(-whole(this.shown[0]), 0);
+    const transform =
+        d3.zoomIdentity.translate(this.frame.left, 0).scale(k).translate(-whole(this.shown[0]), 0);
     d3.select(this.chart).call(this.zooming.transform, transform);
   },
 
   scaleBy(factor) {
-    const middle = this.view.position && this.inside(this.view.position.us) ? this.view.position.us : d3.mean(this.shown);
+    const middle = this.view.position && this.inside(this.view.position.us) ?
+        this.view.position.us :
+        d3.mean(this.shown);
     const width = (this.shown[1] - this.shown[0]) / factor;
     const part = (middle - this.shown[0]) / (this.shown[1] - this.shown[0]);
     this.show([middle - width * part, middle + width * (1 - part)]);
   },
 
-  inside(us) {
-    return us >= this.shown[0] && us <= this.shown[1];
-  },
+  inside(us) { return us >= this.shown[0] && us <= this.shown[1]; },
 
   drawStrip() {
-    const { context, width, height } = cistern.fitted(this.strip, 44);
+    const {context, width, height} = cistern.fitted(this.strip, 44);
     const x = this.wholeScale();
     const y = d3.scaleLinear().domain([0, d3.max(this.data.asked) || 1]).range([height - 1, 2]);
-    cistern.timelinePaint.areas(context, this.data.edges, this.whole(), x, y, [["asked", this.data.asked]],
-                                () => cistern.colours.now().rest);
-    const { left, right, bottom } = this.frame;
-    this.zooming.extent([[left, 0], [right, bottom]]).translateExtent([[left, 0], [right, bottom]]).scaleExtent([1, 1e6]);
+    cistern.timelinePaint.areas(
+        context, this.data.edges, this.whole(), x, y, [["asked", this.data.asked]],
+        () => cistern.colours.now().rest);
+    const {left, right, bottom} = this.frame;
+    this.zooming.extent([[left, 0], [right, bottom]])
+        .translateExtent([[left, 0], [right, bottom]])
+        .scaleExtent([1, 1e6]);
     d3.select(this.brushed).attr("width", width).attr("height", height);
     this.brush.extent([[left, 0], [right, height]]);
-    const group = d3.select(this.brushed).selectAll("g.brush").data([0]).join("g").attr("class", "brush");
+    const group =
+        d3.select(this.brushed).selectAll("g.brush").data([0]).join("g").attr("class", "brush");
     if (this.brushWidth !== width) group.call(this.brush);
     if (this.brushWidth !== width || this.brushStale) {
       const all = this.shown[0] <= this.whole()[0] && this.shown[1] >= this.whole()[1];
@@ -81,10 +98,10 @@ Object.assign(cistern.Timeline.prototype, {
 
   /** Flags above the chart: moments to choose. Marks of many steps are ticks only. */
   placeFlags() {
-    const { el, sentences } = cistern;
-    const moments = this.view.recording.moments.map((moment, index) => ({ ...moment, index }))
-      .filter((moment) => this.inside(moment.at_us));
-    const rank = { failure: 0, peak: 1, mark: 2, start: 3, end: 3 };
+    const {el, sentences} = cistern;
+    const moments = this.view.recording.moments.map((moment, index) => ({...moment, index}))
+                        .filter((moment) => this.inside(moment.at_us));
+    const rank = {failure: 0, peak: 1, mark: 2, start: 3, end: 3};
     moments.sort((a, b) => rank[a.kind] - rank[b.kind]);
     const taken = [];
     const placed = moments.filter((moment) => {
@@ -93,45 +110,76 @@ Object.assign(cistern.Timeline.prototype, {
       if (free) taken.push(place);
       return free;
     });
-    const signs = { failure: "✕", peak: "▲", mark: "◆", start: "●", end: "■" };
-    const flags = placed.sort((a, b) => a.at_us - b.at_us).map((moment) => el("button", {
-      type: "button", class: `flag ${moment.kind}`, text: signs[moment.kind] || "◆", "data-moment": moment.index,
-      style: { left: `${this.x(moment.at_us)}px` }, title: `${sentences.title(this.view, moment)}, ${this.view.time(moment.at_us)}`,
-      "aria-label": `${sentences.title(this.view, moment)}, ${this.view.time(moment.at_us)}`,
-      on: { click: () => this.view.goMoment(moment.index) } }));
+    const signs = {failure: "✕", peak: "▲", mark: "◆", start: "●", end: "■"};
+    const flags =
+        placed.sort((a, b) => a.at_us - b.at_us)
+            .map((moment) => el("button", {
+                   type: "button",
+                   class: `flag ${moment.kind}`,
+                   text: signs[moment.kind] || "◆",
+                   "data-moment": moment.index,
+                   style: {left: `${this.x(moment.at_us)}px`},
+                   title: `${sentences.title(this.view, moment)}, ${this.view.time(moment.at_us)}`,
+                   "aria-label":
+                       `${sentences.title(this.view, moment)}, ${this.view.time(moment.at_us)}`,
+                   on: {click: () => this.view.goMoment(moment.index)}
+                 }));
     this.flags.replaceChildren(...flags);
   },
 
   placeCursor() {
     if (!this.frame || !this.view.position) return;
-    const { us } = this.view.position;
+    const {us} = this.view.position;
     const place = this.x(us);
-    const cursor = d3.select(this.over).attr("width", this.frame.right + 12).attr("height", this.frame.bottom + 26)
-      .selectAll("line.now").data([0]).join("line").attr("class", "now");
-    cursor.attr("x1", place).attr("x2", place).attr("y1", 0).attr("y2", this.frame.bottom)
-      .style("display", this.inside(us) ? null : "none");
+    const cursor = d3.select(this.over)
+                       .attr("width", this.frame.right + 12)
+                       .attr("height", this.frame.bottom + 26)
+                       .selectAll("line.now")
+                       .data([0])
+                       .join("line")
+                       .attr("class", "now");
+    cursor.attr("x1", place)
+        .attr("x2", place)
+        .attr("y1", 0)
+        .attr("y2", this.frame.bottom)
+        .style("display", this.inside(us) ? null : "none");
     const [from, to] = this.whole();
-    this.chart.setAttribute("aria-valuenow", String(Math.round((1000 * (us - from)) / Math.max(1e-9, to - from))));
+    this.chart.setAttribute(
+        "aria-valuenow", String(Math.round((1000 * (us - from)) / Math.max(1e-9, to - from))));
     const asked = this.data.asked[this.view.column(us)];
-    this.chart.setAttribute("aria-valuetext", `${this.view.time(us)}: ${cistern.units.bytes(asked)} asked for`);
+    this.chart.setAttribute(
+        "aria-valuetext", `${this.view.time(us)}: ${cistern.units.bytes(asked)} asked for`);
   },
 
   hint() {
-    const { el, units } = cistern;
+    const {el, units} = cistern;
     const us = this.x.invert(d3.mouse(this.chart)[0]);
     if (!this.inside(us)) {
       cistern.hint.hide();
       return;
     }
     const column = this.view.column(us);
-    const row = (name, value, colour) => el("tr", {}, el("th", {}, colour ? el("span", { class: "swatch", style: { "--colour": colour } }) : null,
-                                                         el("span", { text: name })), el("td", { text: units.bytes(value) }));
-    const keys = this.stacked().map(([key, values]) => [key, values[column]]).sort((a, b) => b[1] - a[1]).slice(0, 6)
-      .filter(([, value]) => value > 0);
-    const rows = keys.map(([key, value]) => row(key === "asked" ? "Asked for" : this.view.names.key(this.view.by, key), value, this.colourOf(key)));
+    const row = (name, value, colour) =>
+        el("tr", {},
+           el("th", {}, colour ? el("span", {class: "swatch", style: {"--colour": colour}}) : null,
+              el("span", {text: name})),
+           el("td", {text: units.bytes(value)}));
+    const keys = this.stacked()
+                     .map(([key, values]) => [key, values[column]])
+                     .sort((a, b) => b[1] - a[1])
+                     .slice(0, 6)
+                     .filter(([, value]) => value > 0);
+    const rows = keys.map(
+        ([key, value]) =>
+            row(key === "asked" ? "Asked for" : this.view.names.key(this.view.by, key), value,
+                this.colourOf(key)));
     const sum = row("Asked for, in all", this.data.asked[column]);
-    const lines = this.lines().map(({ name, values, colour }) => row(name, values[column], colour));
-    cistern.hint.show([el("strong", { text: this.view.time(us) }), el("table", {}, sum, ...lines.reverse(), ...rows)],
-                      d3.event.clientX, d3.event.clientY);
+    const lines = this.lines().map(({name, values, colour}) => row(name, values[column], colour));
+    cistern.hint.show(
+        [
+          el("strong", {text: this.view.time(us)}),
+          el("table", {}, sum, ...lines.reverse(), ...rows)
+        ],
+        d3.event.clientX, d3.event.clientY);
   },
 });

@@ -1,4 +1,5 @@
-// Bytes, times and counts as people read them. Bytes are in binary units, times in the largest unit that fits.
+// Bytes, times and counts as people read them. Bytes are in binary units, times in the largest unit
+// that fits.
 cistern.units = (() => {
   const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   const grouped = new Intl.NumberFormat("en-US");
@@ -23,7 +24,8 @@ cistern.units = (() => {
   }
 
   /** "1 free block", "2 free blocks". */
-  const counted = (number, one, many = one + "s") => `${grouped.format(number)} ${number === 1 ? one : many}`;
+  const counted = (number, one, many = one + "s") =>
+      `${grouped.format(number)} ${number === 1 ? one : many}`;
 
   function duration(us) {
     if (us < 1000) return `${digits(us)} µs`;
@@ -41,7 +43,8 @@ cistern.units = (() => {
     const minutes = Math.floor(us / 60e6);
     const seconds = `${Number(((us - minutes * 60e6) / 1e6).toFixed(3))} s`;
     if (minutes === 0) return seconds;
-    return minutes < 60 ? `${minutes} min ${seconds}` : `${Math.floor(minutes / 60)} h ${minutes % 60} min ${seconds}`;
+    return minutes < 60 ? `${minutes} min ${seconds}` :
+                          `${Math.floor(minutes / 60)} h ${minutes % 60} min ${seconds}`;
   }
 
   function percent(part, whole) {
@@ -51,5 +54,5 @@ cistern.units = (() => {
   }
 
   const count = (number) => grouped.format(number);
-  return { bytes, counted, count, digits, duration, moment, percent };
+  return {bytes, counted, count, digits, duration, moment, percent};
 })();

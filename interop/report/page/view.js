@@ -1,43 +1,43 @@
-// One recording as the page shows it: its names, windows and colours, and the chosen moment. Sections subscribe.
+// One recording as the page shows it: its names, windows and colours, and the chosen moment.
+// Sections subscribe.
 cistern.View = class {
   constructor(recording, model) {
     this.recording = recording;
     this.model = model;
     this.names = new cistern.Names(recording);
     this.windows = recording.windows.map(() => null);
-    this.by = ["label", "site", "pool", "stream"].find((by) => this.kinds().includes(by) && this.keys(by).length > 1) || "pool";
-    this.listeners = { position: [], colours: [], redraw: [] };
+    this.by = ["label", "site", "pool", "stream"].find(
+                  (by) => this.kinds().includes(by) && this.keys(by).length > 1) ||
+        "pool";
+    this.listeners = {position: [], colours: [], redraw: []};
     this.position = null;
     this.printing = false;
-    this.tell = { position: cistern.onceAFrame(() => this.listeners.position.forEach((act) => act())) };
+    this.wanted = "";  // what the search of holders looks for; the map dims all else
+    this.tell = {
+      position: cistern.onceAFrame(() => this.listeners.position.forEach((act) => act()))
+    };
   }
 
-  keys(by) {
-    return (this.recording.timeline.stacked[by] || []).map(([key]) => key);
-  }
+  keys(by) { return (this.recording.timeline.stacked[by] || []).map(([key]) => key); }
 
   /** Whether nothing tells who allocated: no stack and no label. */
-  get nameless() {
-    return this.recording.stacks.length < 2 && this.recording.labels.length < 2;
-  }
+  get nameless() { return this.recording.stacks.length < 2 && this.recording.labels.length < 2; }
 
   /** By what memory can be told apart: by labels and call sites only where there are some. */
   kinds() {
-    return ["pool", "stream", "label", "site"].filter((by) => this.keys(by).some((key) => key > 0 || /pool|stream/.test(by)));
+    return ["pool", "stream", "label", "site"].filter(
+        (by) => this.keys(by).some((key) => key > 0 || /pool|stream/.test(by)));
   }
 
-  on(event, act) {
-    this.listeners[event].push(act);
-  }
+  on(event, act) { this.listeners[event].push(act); }
 
-  redraw() {
-    this.listeners.redraw.forEach((act) => act());
-  }
+  redraw() { this.listeners.redraw.forEach((act) => act()); }
 
   /** Draws everything again, at once, in the colours and the width that the page has now. */
   repaint(printing) {
     this.printing = printing;
-    ["colours", "redraw", "position"].forEach((event) => this.listeners[event].forEach((act) => act()));
+    ["colours", "redraw", "position"].forEach(
+        (event) => this.listeners[event].forEach((act) => act()));
   }
 
   colourBy(by) {
@@ -46,14 +46,23 @@ cistern.View = class {
     this.redraw();
   }
 
-  /** The colour's rank of each key, as the page colours now. */
-  ranks() {
-    return cistern.colours.ranks(this.recording, this.by);
+  search(text) {
+    this.wanted = text.trim().toLowerCase();
+    this.tell.position();
   }
 
-  time(us) {
-    return cistern.units.moment(us, this.recording.has_times);
+  /** Whether a holder is one that the search looks for. */
+  matches(stack, label, pool, stream) {
+    this.texts = this.texts || new Map();
+    const key = `${stack} ${label} ${pool} ${stream}`;
+    if (!this.texts.has(key)) this.texts.set(key, this.names.text(stack, label, pool, stream));
+    return this.texts.get(key).includes(this.wanted);
   }
+
+  /** The colour's rank of each key, as the page colours now. */
+  ranks() { return cistern.colours.ranks(this.recording, this.by); }
+
+  time(us) { return cistern.units.moment(us, this.recording.has_times); }
 
   /** A window, unpacked when it is first needed. */
   window(index) {
@@ -85,7 +94,12 @@ cistern.View = class {
 
   goMoment(index) {
     const moment = this.recording.moments[index];
-    this.go({ us: moment.at_us, window: moment.window, at: moment.window === null ? 0 : moment.at, moment: index });
+    this.go({
+      us: moment.at_us,
+      window: moment.window,
+      at: moment.window === null ? 0 : moment.at,
+      moment: index
+    });
   }
 
   /** The moment after `at` events of a window. */
@@ -93,7 +107,8 @@ cistern.View = class {
     const window = this.window(index);
     const within = Math.max(0, Math.min(window.count, at));
     const moment = this.recording.moments.findIndex((m) => m.window === index && m.at === within);
-    this.go({ us: window.timeAt(within), window: index, at: within, moment: moment < 0 ? null : moment });
+    this.go(
+        {us: window.timeAt(within), window: index, at: within, moment: moment < 0 ? null : moment});
   }
 
   goTime(us) {
@@ -101,9 +116,12 @@ cistern.View = class {
       const [start, end] = this.span(i);
       return us >= start && us <= end;
     });
-    const here = this.position && covering.includes(this.position.window) ? this.position.window : covering[0];
-    if (here === undefined) this.go({ us, window: null, at: 0, moment: null });
-    else this.goEvent(here, this.window(here).atTime(us));
+    const here = this.position && covering.includes(this.position.window) ? this.position.window :
+                                                                            covering[0];
+    if (here === undefined)
+      this.go({us, window: null, at: 0, moment: null});
+    else
+      this.goEvent(here, this.window(here).atTime(us));
   }
 
   go(position) {
@@ -113,7 +131,7 @@ cistern.View = class {
 
   /** One event on in a window, else one column of the timeline. */
   step(by) {
-    const { us, window, at } = this.position;
+    const {us, window, at} = this.position;
     if (window !== null && at + by >= 0 && at + by <= this.window(window).count) {
       this.goEvent(window, at + by);
       return;
@@ -132,8 +150,10 @@ cistern.View = class {
   /** The moment before or after the position: -1 or 1. */
   stepMoment(by) {
     const times = this.recording.moments.map((moment) => moment.at_us);
-    const { moment, us } = this.position;
-    let next = moment === null ? (by > 0 ? d3.bisectRight(times, us) : d3.bisectLeft(times, us) - 1) : moment + by;
+    const {moment, us} = this.position;
+    let next = moment === null ?
+        (by > 0 ? d3.bisectRight(times, us) : d3.bisectLeft(times, us) - 1) :
+        moment + by;
     next = Math.max(0, Math.min(times.length - 1, next));
     if (times.length > 0) this.goMoment(next);
   }

@@ -1,6 +1,7 @@
-// A window: every event around one moment. Each block has the numbers of events after which it lives (`born`),
-// is freed (`freed`) and is complete (`gone`), so any moment's state is one pass over arrays: block b lives
-// after `at` events if born[b] <= at < freed[b], and waits for other streams' work if freed[b] <= at < gone[b].
+// A window: every event around one moment. Each block has the numbers of events after which it
+// lives (`born`), is freed (`freed`) and is complete (`gone`), so any moment's state is one pass
+// over arrays: block b lives after `at` events if born[b] <= at < freed[b], and waits for other
+// streams' work if freed[b] <= at < gone[b].
 cistern.Window = class {
   constructor(model, startUs) {
     this.first = model.first;
@@ -13,7 +14,9 @@ cistern.Window = class {
     const addresses = this.sums(events.address, 0);
     this.makeBlocks(model.blocks, events, addresses);
     this.applyEvents();
-    (model.waiting || []).forEach((b) => { this.gone[b] = cistern.Window.NEVER; });  // freed in the window, complete after it
+    (model.waiting || []).forEach((b) => {
+      this.gone[b] = cistern.Window.NEVER;
+    });  // freed in the window, complete after it
     this.pieces = cistern.reservedPieces(model.ranges, this.reservations(events, addresses));
     this.renumber();
     this.groupBlocks();
@@ -35,7 +38,9 @@ cistern.Window = class {
     const made = d3.range(this.count).filter((i) => this.kind[i] === 0);
     const join = (array, old, fresh) => {
       array.set(old);
-      made.forEach((event, i) => { array[before + i] = fresh[event]; });
+      made.forEach((event, i) => {
+        array[before + i] = fresh[event];
+      });
       return array;
     };
     this.blocks = before + made.length;
@@ -46,7 +51,9 @@ cistern.Window = class {
       this[name] = join(new Int32Array(this.blocks), start[name], events[name]);
     });
     this.born = new Int32Array(this.blocks);
-    made.forEach((event, i) => { this.born[before + i] = event + 1; });
+    made.forEach((event, i) => {
+      this.born[before + i] = event + 1;
+    });
     this.pendingAtStart = start.pending;
   }
 
@@ -62,17 +69,26 @@ cistern.Window = class {
     }
   }
 
-  /** Numbers the blocks by address, so that passes over them read memory in order. Those without come first. */
+  /**
+   * Numbers the blocks by address, so that passes over them read memory in order. Those without
+   * come first.
+   */
   renumber() {
-    const { address } = this;
-    const order = Uint32Array.from(address, (_, b) => b).sort((a, b) => address[a] - address[b] || a - b);
+    const {address} = this;
+    const order =
+        Uint32Array.from(address, (_, b) => b).sort((a, b) => address[a] - address[b] || a - b);
     const numbers = new Int32Array(this.blocks);
-    order.forEach((old, b) => { numbers[old] = b; });
-    ["address", "bytes", "since", "stack", "label", "pool", "stream", "born", "freed", "gone"].forEach((name) => {
-      const values = this[name];
-      this[name] = values.slice();
-      order.forEach((old, b) => { this[name][b] = values[old]; });
+    order.forEach((old, b) => {
+      numbers[old] = b;
     });
+    ["address", "bytes", "since", "stack", "label", "pool", "stream", "born", "freed", "gone"]
+        .forEach((name) => {
+          const values = this[name];
+          this[name] = values.slice();
+          order.forEach((old, b) => {
+            this[name][b] = values[old];
+          });
+        });
     for (let i = 0; i < this.count; i += 1) {
       if (this.kind[i] <= 2) this.eventBlock[i] = numbers[this.eventBlock[i]];
     }
@@ -80,9 +96,16 @@ cistern.Window = class {
   }
 
   reservations(events, addresses) {
-    return d3.range(this.count).filter((i) => this.kind[i] >= 3 && this.kind[i] <= 6).map((i) => ({
-      kind: this.kind[i], address: addresses[i], bytes: events.bytes[i], pool: events.pool[i],
-      stream: events.stream[i], at: i + 1 }));
+    return d3.range(this.count)
+        .filter((i) => this.kind[i] >= 3 && this.kind[i] <= 6)
+        .map((i) => ({
+               kind: this.kind[i],
+               address: addresses[i],
+               bytes: events.bytes[i],
+               pool: events.pool[i],
+               stream: events.stream[i],
+               at: i + 1
+             }));
   }
 
   /** Numbers the blocks' holders: those with the same stack, label, pool and stream are one. */
@@ -102,27 +125,32 @@ cistern.Window = class {
     }
   }
 
-  lives(b, at) {
-    return this.born[b] <= at && at < this.freed[b];
-  }
+  lives(b, at) { return this.born[b] <= at && at < this.freed[b]; }
 
-  waits(b, at) {
-    return this.freed[b] <= at && at < this.gone[b];
-  }
+  waits(b, at) { return this.freed[b] <= at && at < this.gone[b]; }
 
   /** When the state after `at` events began. */
-  timeAt(at) {
-    return at > 0 ? this.times[Math.min(at, this.count) - 1] : this.startUs;
+  timeAt(at) { return at > 0 ? this.times[Math.min(at, this.count) - 1] : this.startUs; }
+
+  /** Bytes asked for after each number of events. */
+  get asked() {
+    if (!this.askedAfter) {
+      const sums = new Float64Array(this.count + 1);
+      for (let b = 0; b < this.blocks; b += 1) {
+        if (this.freed[b] === 0) continue;  // freed before the window began
+        sums[this.born[b]] += this.bytes[b];
+        if (this.freed[b] <= this.count) sums[this.freed[b]] -= this.bytes[b];
+      }
+      for (let at = 1; at <= this.count; at += 1) sums[at] += sums[at - 1];
+      this.askedAfter = sums;
+    }
+    return this.askedAfter;
   }
 
   /** How many events have happened at a time. */
-  atTime(us) {
-    return d3.bisectRight(this.times, us);
-  }
+  atTime(us) { return d3.bisectRight(this.times, us); }
 
-  covers(us) {
-    return this.count > 0 && us >= this.startUs && us <= this.times[this.count - 1];
-  }
+  covers(us) { return this.count > 0 && us >= this.startUs && us <= this.times[this.count - 1]; }
 };
 
 /** The number of an event that never comes. */
