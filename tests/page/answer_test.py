@@ -52,6 +52,15 @@ def test_parts_without_content_say_why(show):
         assert words in text(driver, f"#{section}")
 
 
+def test_recording_without_events_says_so_everywhere(show):
+    driver = show("empty")
+    assert text(driver, "h1") == "Nothing was allocated"
+    for section, words in {"moment": "The recording has no events", "sizes": "Nothing was allocated",
+                           "flame": "Nothing lived at the peak", "holders": "No block lives"}.items():
+        assert words in text(driver, f"#{section}")
+    assert "could not be drawn" not in text(driver, "main")
+
+
 def test_labels_and_device_calls_have_their_numbers(show):
     driver = show()
     assert rows(driver, "labels")[0] == ["train", "420 MiB", "203 ms", "101 MiB"]

@@ -267,3 +267,11 @@ def test_units_read_well(show):
         "0 B", "1023 B", "1.5 KiB", "1 MiB", "−3 GiB", "not known", "500 ms", "3 min 12 s", "2 h 0 min",
         "3 min 12.123 s", "5 s", "event 7,000"
     ]
+
+
+def test_functions_of_cpp_lose_their_arguments(show):
+    found = show().execute_script("""const {functionOf, lineOf, isLibrary} = cistern.Names;
+        return [functionOf(["at::native::empty<std::pair<int, long>>(c10::IntArrayRef, bool)", "", 0]),
+                functionOf(["(anonymous namespace)::run(int)", "", 0]), functionOf(["f::operator()(int) const", "", 0]), functionOf(["<lambda>", "a.py", 1]),
+                lineOf(["forward", "??", 0]), lineOf(["f", "/home/me/a.py", 3]), isLibrary(["f", "/usr/lib/python3/x.py", 3])];""")
+    assert found == ["at::native::empty", "run", "f::operator()", "<lambda>", "forward", "a.py:3 in f", True]

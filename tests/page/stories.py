@@ -115,6 +115,16 @@ def bare_recording():
     return recording
 
 
+def empty_recording():
+    """A recording without any event."""
+    recording = bare_recording()
+    flat = {"edges": [0], "asked": [], "allocated": None, "reserved": None, "limit": None, "policies": [],
+            "stacked": {"pool": [], "stream": [], "label": [], "site": []}}
+    recording.update(events=0, allocations=0, duration_us=0, timeline=flat, moments=[], windows=[], sizes=[],
+                     lifetimes=[], size_life=[], flame={"peak": [], "end": [], "longest": []})
+    return recording
+
+
 def compared():
     """Two nights: attention grew, the log went."""
     before, known = training_recording("monday")
@@ -132,5 +142,6 @@ def named(name):
     return {
         "training": lambda: models.model(training_recording()[0]),
         "bare": lambda: models.model(bare_recording()), "compared": compared,
+        "empty": lambda: models.model(empty_recording()),
         "both": lambda: models.model(training_recording()[0], bare_recording())
     }[name]()

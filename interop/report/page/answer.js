@@ -216,7 +216,7 @@ cistern.answer = (() => {
     body.replaceChildren(
         el("p", {class: "soft", text: origin(view)}), figures(view), ...[notes].filter(Boolean),
         el("div", {class: "cards"},
-           ...[holders, ...cards, growing(view), compared(view)].filter(Boolean)));
+           ...[...cards, holders, growing(view), compared(view)].filter(Boolean)));
   }
   return {draw, failures, headline, peak};
 })();

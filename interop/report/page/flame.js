@@ -147,7 +147,7 @@ cistern.Flame = class {
   }
 
   shortName(node) {
-    const [name] = node.data.frame;
+    const name = cistern.Names.functionOf(node.data.frame);
     const place = cistern.Names.place(node.data.frame);
     return name && place !== name ? `${name} (${place})` : place;
   }

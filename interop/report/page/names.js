@@ -21,16 +21,37 @@ cistern.Names = class {
         /(^|\/)(site|dist)-packages\/|^\/usr\/|^<|(^|\/)(aten|c10|torch\/csrc)\//.test(file);
   }
 
-  static place([name, file, line]) {
-    if (!file) return name || "unknown function";
-    return line ? `${file.split("/").pop()}:${line}` : file.split("/").pop();
+  /** A file's name; recorders write "??" where they know none. */
+  static fileOf([, file]) { return file === "??" ? "" : file; }
+
+  /** A function without its parameters and template arguments, which fill lines in C++. */
+  static functionOf([name]) {
+    let short = name.replace(/\(anonymous namespace\)::/g, "").replace(/(?<!operator)\(.*$/, "");
+    for (let before = ""; before !== short;) {
+      before = short;
+      short = short.replace(/<[^<>]*>/g, "");
+    }
+    return short.length > 60 ? `${short.slice(0, 59)}…` : short || name;
+  }
+
+  static place(frame) {
+    const file = cistern.Names.fileOf(frame);
+    if (!file) return cistern.Names.functionOf(frame) || "unknown function";
+    return frame[2] ? `${file.split("/").pop()}:${frame[2]}` : file.split("/").pop();
   }
 
   static frameText(frame) {
-    const [name, file, line] = frame;
+    const [name, , line] = frame;
+    const file = cistern.Names.fileOf(frame);
     const where = line ? `${file}:${line}` : file;
     if (!where) return name || "unknown function";
     return name ? `${name}  ${where}` : where;
+  }
+
+  /** "train.py:42 in forward". */
+  static lineOf(frame) {
+    const [place, name] = [cistern.Names.place(frame), cistern.Names.functionOf(frame)];
+    return name && place !== name ? `${place} in ${name}` : place;
   }
 
   /**
@@ -41,7 +62,7 @@ cistern.Names = class {
     if (!this.lines.has(stack)) {
       const frames = this.frames(stack);
       const own = frames.find((frame) => !cistern.Names.isLibrary(frame));
-      this.lines.set(stack, own || frames.find((frame) => frame[1]) || frames[0]);
+      this.lines.set(stack, own || frames.find(cistern.Names.fileOf) || frames[0]);
     }
     return this.lines.get(stack);
   }
@@ -51,8 +72,7 @@ cistern.Names = class {
     if (stack === -1) return "all others";
     const frame = this.programFrame(stack);
     if (!frame) return "no call stack";
-    const place = cistern.Names.place(frame);
-    return frame[0] && place !== frame[0] ? `${place} in ${frame[0]}` : place;
+    return cistern.Names.lineOf(frame);
   }
 
   /** A nested label as a path: "train / forward". */

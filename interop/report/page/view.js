@@ -94,6 +94,7 @@ cistern.View = class {
 
   goMoment(index) {
     const moment = this.recording.moments[index];
+    if (!moment) return;
     this.go({
       us: moment.at_us,
       window: moment.window,
