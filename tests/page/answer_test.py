@@ -70,6 +70,7 @@ def test_labels_and_device_calls_have_their_numbers(show):
 def test_comparison_says_what_grew_and_what_went(show):
     driver = show("compared")
     assert text(driver, "h1").startswith("A request for 96 MiB")
+    assert driver.execute_script("return document.getElementById('recording').selectedOptions[0].text") == "tuesday"
     assert "The peak grew by 80 MiB: from 400 MiB to 480 MiB" in text(driver, "#comparison")
     assert rows(driver, "comparison") == [[
         "attention.py:42 in attend", "train / forward / attention", "100 MiB", "180 MiB", "+80 MiB", "3 → 5"

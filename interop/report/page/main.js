@@ -81,6 +81,7 @@
     const select = document.getElementById("recording");
     select.replaceChildren(
         ...model.recordings.map(({name}, i) => el("option", {value: i, text: name})));
+    select.value = String(model.comparison ? model.comparison.after : 0);
     document.getElementById("recording-chooser").hidden = model.recordings.length < 2;
     select.addEventListener("change", () => show(model, Number(select.value)));
   }

@@ -51,7 +51,7 @@ cistern.Timeline = class {
         el("div", {class: "strip"}, this.strip, this.brushed), this.legendList, el("p", {
           class: "soft keys",
           text: "Click to choose a moment. Drag the strip to zoom, or turn " +
-              "the wheel with Ctrl held. Arrow keys move the moment."
+              "the wheel with Ctrl held: around the moments, a line then shows every event. Arrow keys move the moment."
         }),
         cistern.timelineTable(this.view));
     if (by.length === 0)
@@ -159,7 +159,8 @@ cistern.Timeline = class {
   /** Where few columns are in sight, the windows' events show what happened within them. */
   drawExact(context) {
     const columns = this.view.column(this.shown[1]) - this.view.column(this.shown[0]);
-    if (columns > 200) return;
+    const [from, to] = this.whole();
+    if (columns > 200 || this.shown[1] - this.shown[0] > (to - from) / 2) return;
     this.view.recording.windows.forEach((_, index) => {
       const [start, end] = this.view.span(index);
       const span = [Math.max(start, this.shown[0]), Math.min(end, this.shown[1])];
