@@ -47,7 +47,7 @@ cistern.Heat = class {
   }
 };
 
-/** The picture as a chart above the map: a click chooses the time. */
+/** The picture as a chart above the map, and what it shows: a click chooses the time. */
 cistern.heatChart = (heat, view) => {
   const {el} = cistern;
   const canvas = el("canvas", {"aria-hidden": "true"});
@@ -92,5 +92,9 @@ cistern.heatChart = (heat, view) => {
     draw();
   });
   view.on("position", place);
-  return box;
+  const {bytes} = cistern.units;
+  const about =
+      `All addresses, from top to bottom, over time: blue is allocated, grey is reserved, ${
+          bytes(heat.model.row_bytes)} a row. Click to choose a time.`;
+  return [el("p", {class: "soft", text: about}), box];
 };

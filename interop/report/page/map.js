@@ -51,8 +51,8 @@ cistern.Map = class {
         el("span", {class: "group"}, button("Zoom in", () => this.zoomBy(2)),
            button("Zoom out", () => this.zoomBy(0.5)), button("Show all", () => this.zoomBy(0)));
     this.tools = el("div", {class: "tools"}, this.switcher, this.zoomers);
-    body.replaceChildren(...[this.heat ? cistern.heatChart(this.heat, this.view) : null, this.about,
-                             this.tools, this.box, this.detail, this.legendList]
+    body.replaceChildren(...[...(this.heat ? cistern.heatChart(this.heat, this.view) : []),
+                             this.about, this.tools, this.box, this.detail, this.legendList]
                              .filter(Boolean));
     cistern.mapActs(this);
   }

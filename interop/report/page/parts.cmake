@@ -1,5 +1,6 @@
 # The page's scripts, in the order in which they read one another.
 set(cistern_page_scripts
+    cistern.js
     units.js elements.js tables.js names.js data.js colours.js theme.js canvas.js
     reserved_pieces.js window.js state.js view.js sentences.js
     answer.js

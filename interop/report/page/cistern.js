@@ -1,0 +1,4 @@
+"use strict";
+
+// All that the page's scripts define stands here.
+const cistern = {};
