@@ -97,6 +97,7 @@ def test_stack_unfolds_with_the_innermost_frame_first(show):
     driver = show()
     at_failure(driver)
     driver.find_element("css selector", "#holders tbody summary").click()
+    settle(driver)
     frames = [
         item.text for item in driver.find_elements("css selector", "#holders tbody tr:first-child .stack li")
     ]
