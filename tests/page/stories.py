@@ -99,6 +99,8 @@ def training_recording(name="training"):
         "peak": 430 * MIB
     }]
     recording["heat"] = heat(recording, 48, 100)
+    recording["marks"] = [[event[1], i, program.marks[event[8]]]
+                          for i, event in enumerate(program.events) if event[0] == 8]
     return recording, known
 
 

@@ -17,7 +17,7 @@ cistern.answer = (() => {
       const more =
           recording.failed > 1 ? `, the first of ${units.count(recording.failed)} that failed` : "";
       return `A request for ${size} found no memory at ${view.time(first.at_us)}${
-          sentences.during(view, first)}${more}`;
+          sentences.during(view, first.at_us)}${more}`;
     }
     if (!top) return "Nothing was allocated";
     const {comparison, recordings} = view.model;
@@ -27,7 +27,7 @@ cistern.answer = (() => {
           units.bytes(before)} to ${units.bytes(after)}`;
     }
     return `Memory peaked at ${units.bytes(top.asked)} at ${view.time(top.at_us)}${
-        sentences.during(view, top)}`;
+        sentences.during(view, top.at_us)}`;
   }
 
   /** A sentence on the recording itself. */
@@ -136,7 +136,8 @@ cistern.answer = (() => {
     const why = moment.unused.map(sentences.unused);
     return el(
         "article", {class: "card failure"},
-        el("h2", {text: `Failed at ${view.time(moment.at_us)}${sentences.during(view, moment)}`}),
+        el("h2",
+           {text: `Failed at ${view.time(moment.at_us)}${sentences.during(view, moment.at_us)}`}),
         el("p", {text: request}),
         moment.request && moment.request.stack > 0 ?
             cistern.stackElement(view.names, moment.request.stack) :

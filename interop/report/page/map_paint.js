@@ -20,7 +20,7 @@ cistern.MapPicture = class {
     }
     this.pixels.fill(0);
     this.scale = width / view.rowBytes;  // pixels a byte
-    this.wide = 4 * ratio;
+    this.wide = 6 * ratio;
   }
 
   /** Paints bytes of the tape; a wide run leaves its last pixel to the gap before its neighbour. */

@@ -43,7 +43,7 @@ cistern.scrub = (() => {
     const {us, window, at, moment} = view.position;
     const model = moment === null ? null : view.recording.moments[moment];
     parts.title.textContent = model ? cistern.sentences.title(view, model) : "Between moments";
-    parts.time.textContent = view.time(us);
+    parts.time.textContent = view.time(us) + cistern.sentences.during(view, us);
     parts.along.value = Math.round((STEPS * (us - from)) / Math.max(1e-9, to - from));
     parts.along.setAttribute("aria-valuetext", view.time(us));
     parts.events.disabled = window === null;

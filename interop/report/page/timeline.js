@@ -150,6 +150,7 @@ cistern.Timeline = class {
             paint.line(context, this.data.edges, this.shown, this.x, this.y, line.values, line));
     this.drawExact(context);
     this.drawLimit(context);
+    this.drawMarks(context);
     context.restore();
     this.drawStrip();
     this.placeFlags();
@@ -178,6 +179,16 @@ cistern.Timeline = class {
     return limit !== null && !this.hidden.has("Limit") && limit < 4 * highest ?
         Math.max(limit, highest) :
         highest;
+  }
+
+  /** The program's own marks as ticks at the foot, as long as they can be told apart. */
+  drawMarks(context) {
+    const {marks = []} = this.view.recording;
+    const places = marks.map(([us]) => this.x(us))
+                       .filter((place) => place >= this.frame.left && place <= this.frame.right);
+    if (places.length > (this.frame.right - this.frame.left) / 4) return;
+    context.fillStyle = cistern.colours.now().cursor;
+    places.forEach((place) => context.fillRect(Math.round(place), this.frame.bottom - 7, 1, 7));
   }
 
   drawLimit(context) {

@@ -177,7 +177,7 @@ Object.assign(cistern.Timeline.prototype, {
     const lines = this.lines().map(({name, values, colour}) => row(name, values[column], colour));
     cistern.hint.show(
         [
-          el("strong", {text: this.view.time(us)}),
+          el("strong", {text: this.view.time(us) + cistern.sentences.during(this.view, us)}),
           el("table", {}, sum, ...lines.reverse(), ...rows)
         ],
         d3.event.clientX, d3.event.clientY);
