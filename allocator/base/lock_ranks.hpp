@@ -51,7 +51,9 @@
   X(kHeap, "Heap::mutex", "guards one heap: a thread takes several under Core::heaps_mutex")     \
   /* Library handles */                                                                          \
   X(kHandleSources, "HandleCountsSource", "guards the list of handle pools")                     \
-  X(kDeviceSlots, "DeviceSlots::making_", "makes a device's value once")
+  X(kDeviceSlots, "DeviceSlots::making_", "makes a device's value once")                         \
+  /* What an allocator remembers */                                                              \
+  X(kHistory, "History::mutex_", "guards the events of a history, and what lives")
 
 /// The same. Nothing is taken under any of these, so their order says nothing.
 #define CISTERN_LEAF_LOCKS(X)                                                                   \
@@ -67,6 +69,8 @@
   X(kImports, "Imports::mutex_", "guards what could not be unmapped yet")                       \
   X(kHooks, "HookList::mutex_", "guards one list of the program's functions")                   \
   X(kMemoryLog, "MemoryLog::mutex_", "guards the events that are recorded")                     \
+  X(kHistoryStacks, "StackTree::mutex_", "guards the call stacks of a history")                 \
+  X(kLabels, "Labels::Tree::mutex", "guards the names of labels")                               \
   X(kBackground, "Background::mutex_", "guards whether the background thread has work")         \
   X(kRecycled, "Recycled::mutex_", "guards spare records: events, segments, uses")              \
   X(kPinnedDevices, "PinnedUses::making_", "makes a device's list of uses once")                \

@@ -9,6 +9,7 @@
 #include "allocator/engine/cross_stream/deferral.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/reports/accounting.hpp"
+#include "allocator/engine/reports/histories.hpp"
 #include "allocator/engine/reports/misuse.hpp"
 #include "allocator/engine/reports/snapshot.hpp"
 #include "cistern/allocator.hpp"
@@ -125,6 +126,18 @@ void CachingAllocator::recordMemoryEvents(bool on) {
 }
 std::vector<MemoryEvent> CachingAllocator::takeMemoryEvents() {
   return engine_->here("takeMemoryEvents").log.take();
+}
+void CachingAllocator::recordHistory(const HistorySettings& settings) {
+  cistern::recordHistory(engine_->here("recordHistory"), settings);
+}
+void CachingAllocator::stopHistory() { cistern::stopHistory(engine_->here("stopHistory")); }
+bool CachingAllocator::recordsHistory() const noexcept { return engine_->history.on(); }
+void CachingAllocator::dumpHistory(const std::string& path) {
+  cistern::dumpHistory(engine_->here("dumpHistory"), path);
+}
+void CachingAllocator::mark(std::string_view name) { engine_->here("mark").history.mark(name); }
+std::vector<LabelUsage> CachingAllocator::labelUsage() const {
+  return engine_->here("labelUsage").history.labelUsage();
 }
 std::uint64_t CachingAllocator::misses() const { return engine_->now(); }
 Result<MemoryInfo> CachingAllocator::getMemoryInfo() {

@@ -25,7 +25,7 @@ def doors(*names):
 
 BASE_DOORS = doors("types", "error", "options", "current")
 DEVICE_DOORS = BASE_DOORS + doors("status", "device", "device_calls", "sim")
-ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "report", "segment_source", "allocator")
+ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "report", "history", "segment_source", "allocator")
 PINNED_DOORS = ENGINE_DOORS + doors("pinned")
 POOLS_DOORS = ENGINE_DOORS + doors("pool", "graph")
 BASE = BASE_DOORS + ["allocator/base"]
@@ -35,6 +35,7 @@ ENGINE = DEVICE + ENGINE_DOORS + ["allocator/layout", "allocator/engine"]
 ENGINE_ROOM = "allocator/engine/"
 ENGINE_FLOORS = [
     ["ground", "statistics", "events"],
+    ["history"],
     ["heap"],
     ["cache", "streams"],
     ["heaps"],

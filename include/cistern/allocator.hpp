@@ -7,10 +7,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cistern/current.hpp"
 #include "cistern/device.hpp"
+#include "cistern/history.hpp"
 #include "cistern/options.hpp"
 #include "cistern/report.hpp"
 #include "cistern/statistics.hpp"
@@ -216,6 +219,37 @@ class CISTERN_API CachingAllocator {
   /// allocator's own thread gives back between the two is among the next events. A segment that
   /// another stream or pool takes over unchanged has no event: the snapshot names its owner.
   std::vector<MemoryEvent> takeMemoryEvents();
+
+  // ---- The history (history.hpp) ---------------------------------------------------------------
+
+  /// Records the history from now on: each allocation and free of each thread, with its label, the
+  /// memory that comes from the device and goes there, and requests that fail. A history that is
+  /// recorded already ends first. While one is recorded, no request is served from a thread's
+  /// cache, and all pay for the record. Blocks that live now are part of it, without labels and
+  /// stacks. Holds all heaps while it begins. A child of fork records nothing.
+  /// Throws, and the history is off then:
+  /// - InvalidArgument for most_events outside 1 to 10^9;
+  /// - Error if the file cannot be written; std::bad_alloc.
+  void recordHistory(const HistorySettings& settings);
+  /// Ends the recording, and its file with all that was recorded. Without a file, forgets the
+  /// events. No-op if none is recorded. Throws Error if the file is not whole; it has ended all the
+  /// same.
+  void stopHistory();
+  /// Whether one is recorded.
+  bool recordsHistory() const noexcept;
+  /// Writes a recording (docs/traces.md) to the file `path`, in one step in another's place: the
+  /// events in memory, after what there was before them. With a file, or without a history: what
+  /// there is now. Copies the events while threads that allocate wait. Throws Error if the file
+  /// cannot be written, std::bad_alloc, and what the gatherer throws.
+  void dumpHistory(const std::string& path);
+  /// Names this moment in the history, such as a step of training. No-op if none is recorded.
+  void mark(std::string_view name);
+  /// The labels of which blocks lived since the recording began: outer ones before those inside.
+  /// Empty without a history. Throws std::bad_alloc.
+  std::vector<LabelUsage> labelUsage() const;
+
+  // ---- More of what there is -------------------------------------------------------------------
+
   /// How many requests so far found no free block of their stream at hand. Unlike memoryStats(),
   /// misses() takes no lock and leaves the threads' caches alone.
   std::uint64_t misses() const;

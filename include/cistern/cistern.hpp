@@ -7,6 +7,7 @@
 #include "cistern/device_calls.hpp"
 #include "cistern/error.hpp"
 #include "cistern/graph.hpp"
+#include "cistern/history.hpp"
 #include "cistern/memory.hpp"
 #include "cistern/options.hpp"
 #include "cistern/pinned.hpp"

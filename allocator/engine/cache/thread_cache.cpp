@@ -36,7 +36,7 @@ void ThreadCache::push() noexcept {
 void ThreadCache::open(ThreadCounters& mine) noexcept {
   blocks_.open(threadNumber());
   counters_ = &mine;
-  remote_frees_.open();
+  if (!heap().isRecorded()) remote_frees_.open();
 }
 
 void ThreadCache::close() noexcept {
@@ -71,11 +71,13 @@ bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {
 
 // A block that another thread has freed is as good as freed by the owner. The sender lists the
 // cache.
-void ThreadCache::takeRemoteFrees() noexcept {
-  forEachFreed(remote_frees_.takeAll(), [&](Block& block, WhoFreed who) {
+void ThreadCache::takeIn(Block* first) noexcept {
+  forEachFreed(first, [&](Block& block, WhoFreed who) {
     if (!blocks_.keep(block, ownership::Where::kRemoteFreed, who)) blocks_.release(block, who);
   });
 }
+
+void ThreadCache::closeRemoteFrees() noexcept { takeIn(remote_frees_.close()); }
 
 void ThreadCache::flush() noexcept {
   if (remote_frees_.any()) takeRemoteFrees();

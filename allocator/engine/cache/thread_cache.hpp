@@ -97,6 +97,12 @@ class alignas(64) ThreadCache {
   /// Becomes the calling thread's, or nobody's.
   void open(ThreadCounters& mine) noexcept;
   void close() noexcept;
+  /// No other thread leaves blocks here from now on; or again. The blocks that they have left are
+  /// taken in. Pre: the heap's lock is held, and the biased lock is the caller's or revoked.
+  void closeRemoteFrees() noexcept;
+  void openRemoteFrees() noexcept {
+    if (isOpen()) remote_frees_.open();
+  }
   /// Its heap is this stream's from now on.
   void follow(Stream stream) noexcept { stream_.store(stream, std::memory_order_relaxed); }
 
@@ -140,7 +146,8 @@ class alignas(64) ThreadCache {
  private:
   /// Pre: isOpen().
   Totals& totals() const noexcept { return *counters_->totals.load(std::memory_order_relaxed); }
-  void takeRemoteFrees() noexcept;
+  void takeIn(Block* first) noexcept;
+  void takeRemoteFrees() noexcept { takeIn(remote_frees_.takeAll()); }
   [[gnu::cold]] void push() noexcept;
 
   ThreadCounters* counters_ = &ThreadCounters::nobodys;

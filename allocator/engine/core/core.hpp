@@ -15,6 +15,7 @@
 #include "allocator/engine/ground/memory_log.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
 #include "allocator/engine/heaps/heap_table.hpp"
+#include "allocator/engine/history/engine_history.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/engine/streams/progress.hpp"
 #include "cistern/device.hpp"
@@ -63,6 +64,7 @@ struct Core {
   Mutex heaps_mutex{LockRank::kSeveralHeaps};
 
   Totals totals;
+  History history;
   MemoryLog log;
   SegmentMap map;  ///< from an address to its segment, or range
   EventPool events;

@@ -16,14 +16,16 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   });
 }
 
+}  // namespace
+
 // A block in use remembers in `epoch` which capture it was allocated in.
-void begin(Heap& heap, Block& block, const Request& request) CISTERN_REQUIRES(heap.mutex()) {
+[[gnu::always_inline]] inline void Heap::begin(Block& block, const Request& request) noexcept {
   block.use = ownership::heapsOwn(request.bytes, request.stream);
   block.epoch = request.recorded_by;
-  heap.layout(request.kind).count(Counts::block(block.bytes(), request.bytes, +1));
+  layout(request.kind).count(Counts::block(block.bytes(), request.bytes, +1));
+  if (history_ != nullptr) [[unlikely]]
+    history_->allocated(deviceAddress(block), request.bytes, request.stream, pool_id_);
 }
-
-}  // namespace
 
 // Other heaps may look here again, and the recent frees of large blocks are noted.
 [[gnu::always_inline]] inline void Heap::noteFree(SizeKind kind, const Free& memory,
@@ -39,7 +41,7 @@ void begin(Heap& heap, Block& block, const Request& request) CISTERN_REQUIRES(he
 
 Block* Heap::allocate(const Request& request) {
   Block* block = layout(request.kind).allocate(request.granules);
-  if (block != nullptr) begin(*this, *block, request);
+  if (block != nullptr) begin(*block, request);
   return block;
 }
 
@@ -47,7 +49,7 @@ Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Add
   Layout& own = layout(request.kind);
   Block* const block =
       at ? own.allocateAt(free, *at, request.granules) : own.allocateFrom(free, request.granules);
-  begin(*this, *block, request);
+  begin(*block, request);
   return block;
 }
 
@@ -61,6 +63,10 @@ void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   if (how != Freed::kFromCache && !pending)
     gone = Counts::block(block.bytes(), ownership::requested(block), -1);
   if (pending) own.countPending(block, -1, false);
+  if (history_ != nullptr) [[unlikely]] {
+    pending ? history_->usesEnded(deviceAddress(block))
+            : history_->freed(deviceAddress(block), false);
+  }
   noteFree(segment.kind, {segment, block.address(), block.end(), at},
            segment.kind == SizeKind::kLarge ? block.bytes() : 0);
   const Block* whole = own.release(block, at);
@@ -74,6 +80,8 @@ StreamUses Heap::setPending(Block& block) noexcept {
   own.setPending(block);
   own.count(Counts::block(block.bytes(), requested, -1));
   own.countPending(block, +1, false);
+  if (history_ != nullptr) [[unlikely]]
+    history_->freed(deviceAddress(block), true);
   const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
   block.use.uses = nullptr;
   StreamUses uses = noted ? std::move(*noted) : StreamUses{};
@@ -88,7 +96,7 @@ void Heap::reissue(Block& block, const Request& request) noexcept {
   CountedLayout& own = layout(segmentOf(block).kind);
   own.reissue(block);
   own.countPending(block, -1, true);
-  begin(*this, block, request);
+  begin(block, request);
 }
 
 void Heap::setAside(Block& free) noexcept {
@@ -182,6 +190,7 @@ bool Heap::moveTo(Pool& pool, Stream stream, const HeapOptions& options) noexcep
   hits_unpolled = 0;
   small_.rules = options.small;
   large_.rules = options.large;
+  pool_id_ = options.pool;
   become(pool, stream);
   return true;
 }

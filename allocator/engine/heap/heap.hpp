@@ -21,6 +21,7 @@
 #include "allocator/engine/heap/leaving_segments.hpp"
 #include "allocator/engine/heap/low_water.hpp"
 #include "allocator/engine/heap/recent_frees.hpp"
+#include "allocator/engine/history/engine_history.hpp"
 
 namespace cistern {
 
@@ -38,6 +39,7 @@ struct HeapOptions {
   SplitRules small, large;   ///< of small requests, and of large ones
   bool on_pages = false;     ///< its memory is pages, rather than segments
   std::size_t free_log = 0;  ///< how many frees are remembered for reports
+  MempoolId_t pool{};        ///< for the history
 };
 
 /// Its lock is on a line of its own: threads on other streams have other heaps.
@@ -49,7 +51,8 @@ class alignas(64) Heap : public HeapIdentity {
         small_(SizeKind::kSmall, options.small, totals),
         large_(SizeKind::kLarge, options.large, totals),
         frees_(options.free_log),
-        completion_(first_epoch) {}
+        completion_(first_epoch),
+        pool_id_(options.pool) {}
 
   CountedLayout& layout(SizeKind kind) CISTERN_REQUIRES(mutex()) {
     return kind == SizeKind::kSmall ? small_ : large_;
@@ -175,6 +178,10 @@ class alignas(64) Heap : public HeapIdentity {
   const std::vector<ThreadCache*>& caches() const CISTERN_REQUIRES(mutex()) { return caches_; }
   void addCache(ThreadCache& cache) CISTERN_REQUIRES(mutex()) { caches_.push_back(&cache); }
 
+  /// From now on the history notes each block that the program gets or frees; null: none does.
+  void record(History* history) CISTERN_REQUIRES(mutex()) { history_ = history; }
+  bool isRecorded() const CISTERN_REQUIRES(mutex()) { return history_ != nullptr; }
+
   // ---- Its parts
 
   FreeLog& frees() CISTERN_REQUIRES(mutex()) { return frees_; }
@@ -203,6 +210,8 @@ class alignas(64) Heap : public HeapIdentity {
   /// `noteFree` runs before the layout changes for a block or a page, and after it for a segment.
   void noteFree(SizeKind kind, const Free& memory, std::uint64_t freed_bytes) noexcept
       CISTERN_REQUIRES(mutex());
+  /// The program gets a block of this heap.
+  void begin(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex());
 
   CountedLayout small_ CISTERN_GUARDED_BY(mutex());
   CountedLayout large_ CISTERN_GUARDED_BY(mutex());
@@ -213,6 +222,8 @@ class alignas(64) Heap : public HeapIdentity {
   LowWater low_water_ CISTERN_GUARDED_BY(mutex());
   Completion completion_ CISTERN_GUARDED_BY(mutex());
   RecentFrees recent_ CISTERN_GUARDED_BY(mutex());
+  MempoolId_t pool_id_ CISTERN_GUARDED_BY(mutex());
+  History* history_ CISTERN_GUARDED_BY(mutex()) = nullptr;  ///< null while none is recorded
 };
 
 /// Locks the heaps for a scope, in the order in which the heaps were made. It locks each once,

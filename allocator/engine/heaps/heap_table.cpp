@@ -59,6 +59,7 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
   auto heap = std::make_unique<Heap>(pool, stream, pool.heapOptions(), totals_);
   Heap& made = *heap;
   const MutexLock heap_lock(made.mutex());
+  made.record(history_);
   const MutexLock lock(list_mutex_);
   const std::size_t number = heaps_.size();
   for (std::vector<Heap*>& list : parked_) list.reserve(heaps_.capacity() + 1);

@@ -83,6 +83,10 @@ class HeapTable final : public OfferBoard {
   /// The memory of all heaps, and of those pools, comes in segments from now on. Pre: the pools are
   /// all there are, and no page has come to any. Throws std::bad_alloc, changing nothing.
   void leavePages(const std::vector<Pool*>& pools, const SizeRules& rules);
+  /// Serialises what changes the table. Under it no heap is made.
+  Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
+  /// The history that notes the blocks of heaps that are made from now on; null for none.
+  void record(History* history) CISTERN_REQUIRES(mutex()) { history_ = history; }
   /// The host memory of the table, without that of the heaps.
   std::size_t hostBytes() const;
   /// Checks what is promised of heaps that offer something; aborts if it does not hold. Pre: the
@@ -132,6 +136,7 @@ class HeapTable final : public OfferBoard {
       CISTERN_GUARDED_BY(mutex_);                            ///< each has room for all heaps
   std::vector<Heap*> forgotten_ CISTERN_GUARDED_BY(mutex_);  ///< the default pool's; likewise
   std::size_t next_forgotten_ CISTERN_GUARDED_BY(mutex_) = 0;
+  History* history_ CISTERN_GUARDED_BY(mutex_) = nullptr;
   /// The heaps of all pools, but parked ones, by stream: one stream may have any number.
   using ByStream = std::set<std::pair<std::uintptr_t, Heap*>, std::less<>>;
   ByStream by_stream_ CISTERN_GUARDED_BY(mutex_);

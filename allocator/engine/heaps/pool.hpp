@@ -24,8 +24,11 @@ class Recording;
 
 /// The options for the heaps of a pool with these rules.
 inline HeapOptions heapOptionsOf(const SizeRules& rules, bool on_pages) {
-  return {rules.splitRules(SizeKind::kSmall), rules.splitRules(SizeKind::kLarge), on_pages,
-          rules.freeLog()};
+  return {rules.splitRules(SizeKind::kSmall),
+          rules.splitRules(SizeKind::kLarge),
+          on_pages,
+          rules.freeLog(),
+          {}};
 }
 
 /// Thread-safe; the lock is a leaf.
@@ -54,6 +57,7 @@ class Pool {
     HeapOptions options = heapOptionsOf(rules(), onPages());
     options.small.preserve_wilderness &= isDefault();
     options.large.preserve_wilderness &= isDefault();
+    options.pool = id();
     return options;
   }
   /// Whether its memory is pages, rather than segments.

@@ -76,7 +76,7 @@ inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const
   bool poll = false;
   {
     const MutexLock lock(heap.mutex());
-    block = hit(heap, cache, request);
+    block = hit(heap, heap.isRecorded() ? nullptr : cache, request);
     poll = block != nullptr && engine.pending.waiting() != 0 && isTimeToPoll(engine, heap);
   }
   if (block == nullptr) [[unlikely]]
@@ -133,6 +133,14 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   return pointer;
 }
 
+// Caches have nothing while a history is recorded.
+[[gnu::noinline]] void* allocateRecorded(Engine& engine, std::size_t bytes, Stream stream,
+                                         Pool* named) {
+  engine.made.requireHere("allocate");
+  const AllocationOrigin origin = engine.history.originOfRequest();
+  return allocateRouted(engine, bytes, stream, named);
+}
+
 }  // namespace
 
 // A stream that is seen for the first time, or again after it was forgotten, must be alive.
@@ -148,6 +156,8 @@ Heap& heapFor(Engine& engine, const Request& request) {
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
+  if (engine.history.on()) [[unlikely]]
+    return allocateRecorded(engine, bytes, stream, nullptr);
   if (engine.pools.routed()) return allocateRouted(engine, bytes, stream, nullptr);
   ThreadCache* const cache = engine.caches.mine(stream);
   if (cache == nullptr || !cache->heap().isFor(stream)) [[unlikely]]
@@ -163,6 +173,8 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {
   if (bytes == 0) return nullptr;
+  if (engine.history.on()) [[unlikely]]
+    return allocateRecorded(engine, bytes, stream, &pool);
   if (engine.pools.routed()) [[unlikely]]
     return allocateRouted(engine, bytes, stream, &pool);
   return pointerTo(allocateIn(engine, pool, bytes, stream));

@@ -57,7 +57,7 @@ inline void freeLocked(Engine& engine, HeapSegment& segment, Heap& heap, Address
   Block& block = *freed.block;
   ThreadCache* const cache = heap.pool().isDefault() ? engine.caches.mine(heap.stream()) : nullptr;
   const std::uint32_t holder = ownership::load(block);
-  const bool mine = cache != nullptr && holder == cache->holder();
+  const bool mine = cache != nullptr && holder == cache->holder() && !heap.isRecorded();
   if (!mine || !cache->accept(block, WhoFreed(caller, 0))) {
     if (ownership::isOwned(holder) && !ownership::takeOutOfCache(block, holder, heap.stream())) {
       freed.block = nullptr;

@@ -118,6 +118,7 @@ MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t 
 void throwOutOfMemory(Engine& engine, const Request& request) {
   engine.out_of_memories.fetch_add(1, std::memory_order_relaxed);
   const OutOfMemoryReport report = describe(engine, request);
+  engine.history.failed(report);
   engine.hooks.out_of_memory(report);
   throw OutOfMemory(report);
 }

@@ -110,6 +110,7 @@ ThreadCounters* Totals::join() noexcept try {
   threads_.push_back(own);
   std::destroy_at(own);
   seen_ = std::construct_at(own, *this, kLeastStep);
+  if (refused_) own->biased_lock.revoke();
   const AllStill still(*this);
   return own;
 } catch (const std::bad_alloc&) {
@@ -125,6 +126,19 @@ void Totals::leave(ThreadCounters& counters) noexcept {
 void Totals::awaitHits() noexcept {
   const MutexLock lock(mutex_);
   const AllStill still(*this);
+}
+
+void Totals::refuseHits(bool refused) noexcept {
+  const MutexLock lock(mutex_);
+  refused_ = refused;
+  if (refused) {
+    BiasedLock::revokeAll([this](auto visit) {
+      mutex_.assertHeld();
+      for (ThreadCounters* const one : threads_) visit(one->biased_lock);
+    });
+  } else {
+    for (ThreadCounters* const one : threads_) one->biased_lock.restore();
+  }
 }
 
 // ---- Publishing ---------------------------------------------------------------------------------

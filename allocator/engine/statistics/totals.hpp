@@ -68,6 +68,9 @@ class Totals {
   /// Returns when all other threads have been without their biased locks at one moment since the
   /// call.
   void awaitHits() noexcept;
+  /// From now on no thread has its biased lock, so that there are no hits; or there are again.
+  /// Pre: it changes that.
+  void refuseHits(bool refused) noexcept;
   /// Publishes counters that hits have taken beyond the room. Pre: they are the calling thread's,
   /// which does not hold their biased lock. In a child of fork nothing is published.
   void publish(ThreadCounters& counters) noexcept;
@@ -113,8 +116,9 @@ class Totals {
   const std::int64_t device_total_;
   mutable Mutex mutex_{LockRank::kTotals};
   std::vector<ThreadCounters*> threads_ CISTERN_GUARDED_BY(mutex_);
-  StatSums sums_ CISTERN_GUARDED_BY(mutex_);      ///< what was published, by whomever
-  bool exact_ CISTERN_GUARDED_BY(mutex_) = true;  ///< one thread at most since peaks were reset
+  StatSums sums_ CISTERN_GUARDED_BY(mutex_);         ///< what was published, by whomever
+  bool exact_ CISTERN_GUARDED_BY(mutex_) = true;     ///< one thread at most since peaks were reset
+  bool refused_ CISTERN_GUARDED_BY(mutex_) = false;  ///< hits are
 
   /// The counters that the thread has used last, of any allocator.
   inline static constinit thread_local ThreadCounters* seen_ = &ThreadCounters::nobodys;

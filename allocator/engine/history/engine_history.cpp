@@ -1,0 +1,277 @@
+#include "allocator/engine/history/engine_history.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+#include "allocator/engine/history/host_stack.hpp"
+#include "allocator/engine/history/label_tree.hpp"
+
+namespace cistern {
+
+std::uint32_t HistoryNames::gather() noexcept {
+  std::array<std::uintptr_t, kMostFrames> words;
+  StackGatherer* const gatherer = settings.gatherer.get();
+  const std::size_t count = gatherer ? gatherer->gather(words.data(), words.size())
+                                     : gatherHostStack(words.data(), words.size());
+  return stacks.intern({words.data(), std::min(count, words.size())});
+}
+
+StackFrame HistoryNames::frameOf(std::uintptr_t word) const {
+  return settings.gatherer ? settings.gatherer->frameOf(word) : hostFrameOf(word);
+}
+
+AllocationOrigin History::originOfRequest() noexcept {
+  const std::uint32_t label = Labels::current();
+  if (!gathers_.load(std::memory_order_relaxed)) return {0, label};
+  const std::shared_ptr<HistoryNames> of = names();
+  return {of ? of->gather() : 0, label};
+}
+
+// ---- Begin and end ------------------------------------------------------------------------------
+
+void History::begin(std::shared_ptr<HistoryNames> names) {
+  EventRing ring(names->settings.most_events);
+  const MutexLock lock(mutex_);
+  ring_ = std::move(ring);
+  names_ = std::move(names);
+  keeps_all_ = !names_->settings.file.empty();
+  gathers_ = names_->settings.stacks != Stacks::kNone;
+  begun_ = Clock::now();
+  on_ = true;
+}
+
+void History::addPresent(const LivingBlock& block, MempoolId_t pool) {
+  const MutexLock lock(mutex_);
+  LivingBlock present = block;
+  present.pool = numberOf(pool);
+  if (!living_.put(present)) throw std::bad_alloc();
+}
+
+void History::addReserved(Address address, const ReservedRange& range, MempoolId_t pool) {
+  const MutexLock lock(mutex_);
+  ReservedRange present = range;
+  present.pool = numberOf(pool);
+  reserved_.add(address, present);
+}
+
+void History::end() noexcept {
+  on_ = gathers_ = wants_taking_ = false;
+  EventRing ring;
+  std::shared_ptr<HistoryNames> names;
+  std::deque<HistoryNote> notes;
+  {
+    const MutexLock lock(mutex_);
+    std::swap(ring_, ring);
+    names.swap(names_);
+    notes.swap(notes_);
+    living_.clear();
+    reserved_.clear();
+    pools_.resize(1);
+    last_pool_ = 0;
+    usage_ = {};
+    lost_ = 0;
+  }
+}
+
+// ---- Events -------------------------------------------------------------------------------------
+
+void History::push(HistoryEvent event) noexcept {
+  if (keeps_all_ && ring_.full()) return void(++lost_);
+  const Clock::duration since = Clock::now() - begun_;
+  event.time_us =
+      std::uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+  if (!ring_.push(event)) return void(++lost_);
+  if (keeps_all_ && !wants_taking_.load(std::memory_order_relaxed) &&
+      2 * (ring_.end() - ring_.begin()) > names_->settings.most_events)
+    wants_taking_ = true;
+  while (!notes_.empty() && notes_.front().event < ring_.begin()) notes_.pop_front();
+}
+
+void History::push(HistoryKind kind, const LivingBlock& block, bool pending) noexcept {
+  push({0, block.address, block.bytes, block.stream, block.stack, block.label, block.pool, kind,
+        pending});
+}
+
+// An event without its note is kept all the same.
+void History::pushNoted(HistoryEvent event, HistoryNote note) noexcept {
+  const std::uint64_t number = ring_.end();
+  push(event);
+  if (ring_.end() == number) return;
+  note.event = number;
+  try {
+    notes_.push_back(std::move(note));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// A block that nobody has been told is free again was pending, in a way that is not told here.
+void History::allocated(Address address, std::uint64_t bytes, Stream stream,
+                        MempoolId_t pool) noexcept try {
+  const AllocationOrigin* const origin = AllocationOrigin::innermost();
+  LivingBlock block{address, bytes, stream};
+  if (origin != nullptr) {
+    block.stack = origin->stack();
+    block.label = origin->label();
+  }
+  const MutexLock lock(mutex_);
+  if (!on()) return;
+  block.pool = numberOf(pool);
+  if (const LivingBlock* const before = living_.find(address)) push(HistoryKind::kUsesEnd, *before);
+  if (!living_.put(block)) return void(++lost_);
+  count(block, true);
+  push(HistoryKind::kAllocate, block);
+} catch (const std::bad_alloc&) {
+  const MutexLock lock(mutex_);
+  ++lost_;
+}
+
+void History::freed(Address address, bool pending) noexcept {
+  const MutexLock lock(mutex_);
+  LivingBlock* const block = on() ? living_.find(address) : nullptr;
+  if (block == nullptr || block->pending) return;
+  count(*block, false);
+  push(HistoryKind::kFree, *block, pending);
+  if (pending) {
+    block->pending = true;
+  } else {
+    living_.erase(*block);
+  }
+}
+
+void History::usesEnded(Address address) noexcept {
+  const MutexLock lock(mutex_);
+  LivingBlock* const block = on() ? living_.find(address) : nullptr;
+  if (block == nullptr || !block->pending) return;
+  push(HistoryKind::kUsesEnd, *block);
+  living_.erase(*block);
+}
+
+void History::changed(const MemoryEvent& event) noexcept try {
+  const bool pages =
+      event.action == MemoryAction::kPageMap || event.action == MemoryAction::kPageUnmap;
+  const bool comes =
+      event.action == MemoryAction::kPageMap || event.action == MemoryAction::kSegmentAlloc;
+  const HistoryKind kind = pages   ? comes ? HistoryKind::kMap : HistoryKind::kUnmap
+                           : comes ? HistoryKind::kReserve
+                                   : HistoryKind::kRelease;
+  const MutexLock lock(mutex_);
+  if (!on()) return;
+  const std::uint32_t pool = numberOf(event.pool);
+  if (comes) {
+    reserved_.add(event.address, {event.bytes, event.stream, pool, pages});
+  } else {
+    reserved_.remove(event.address, event.bytes);
+  }
+  push({0, event.address, event.bytes, event.stream, 0, 0, pool, kind});
+} catch (const std::bad_alloc&) {
+  const MutexLock lock(mutex_);
+  ++lost_;
+}
+
+void History::failed(const OutOfMemoryReport& report) noexcept try {
+  const AllocationOrigin* const origin = AllocationOrigin::innermost();
+  HistoryNote note{0, {}, std::make_shared<const OutOfMemoryReport>(report)};
+  const MutexLock lock(mutex_);
+  if (!on()) return;
+  pushNoted({0, 0, report.requested, report.stream, origin ? origin->stack() : 0,
+             origin ? origin->label() : 0, numberOf(report.pool), HistoryKind::kFailed},
+            std::move(note));
+} catch (const std::bad_alloc&) {
+}
+
+void History::mark(std::string_view name) noexcept try {
+  HistoryNote note{0, std::string(name), nullptr};
+  const MutexLock lock(mutex_);
+  if (on()) pushNoted({0, 0, 0, {}, 0, 0, 0, HistoryKind::kMark}, std::move(note));
+} catch (const std::bad_alloc&) {
+}
+
+std::uint32_t History::numberOf(MempoolId_t pool) {
+  if (pools_[last_pool_] == pool) return last_pool_;
+  const auto known = std::ranges::find(pools_, pool);
+  last_pool_ = std::uint32_t(known - pools_.begin());
+  if (known != pools_.end()) return last_pool_;
+  try {
+    pools_.push_back(pool);
+  } catch (...) {
+    last_pool_ = 0;
+    throw;
+  }
+  return last_pool_;
+}
+
+// ---- Labels -------------------------------------------------------------------------------------
+
+History::Usage& History::usageOf(std::uint32_t label) {
+  if (label >= usage_.size()) {
+    const std::size_t before = usage_.size();
+    usage_.resize(std::size_t(label) + 1);
+    for (std::size_t i = std::max<std::size_t>(before, 1); i < usage_.size(); ++i)
+      usage_[i].parent = Labels::parentOf(std::uint32_t(i));
+  }
+  return usage_[label];
+}
+
+// A label has more than the labels inside it, so a block counts for all around it.
+void History::count(const LivingBlock& block, bool begins) noexcept try {
+  for (std::uint32_t label = block.label; label != 0;) {
+    Usage& usage = usageOf(label);
+    usage.current =
+        begins ? usage.current + block.bytes : usage.current - std::min(usage.current, block.bytes);
+    usage.peak = std::max(usage.peak, usage.current);
+    label = usage.parent;
+  }
+} catch (const std::bad_alloc&) {
+}
+
+std::vector<LabelUsage> History::labelUsage() const {
+  std::vector<Usage> usage;
+  {
+    const MutexLock lock(mutex_);
+    usage = usage_;
+  }
+  std::vector<LabelUsage> named;
+  for (std::uint32_t label = 1; label < usage.size(); ++label) {
+    if (usage[label].peak != 0)
+      named.push_back({Labels::pathOf(label), usage[label].current, usage[label].peak});
+  }
+  return named;
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+void History::copyEvents(HistoryPart& part, std::uint64_t end) const {
+  part.first = ring_.begin();
+  part.events.reserve(std::size_t(end - part.first));
+  for (std::uint64_t i = part.first; i < end; ++i) part.events.push_back(ring_[i]);
+  for (const HistoryNote& note : notes_) {
+    if (note.event < end) part.notes.push_back(note);
+  }
+  part.pools = pools_;
+  part.lost = lost_;
+}
+
+HistoryPart History::whole() const {
+  HistoryPart part;
+  const MutexLock lock(mutex_);
+  copyEvents(part, ring_.end());
+  part.living.reserve(living_.size());
+  living_.forEach([&](const LivingBlock& block) { part.living.push_back(block); });
+  part.reserved = reserved_;
+  return part;
+}
+
+HistoryPart History::take(std::size_t most) {
+  HistoryPart part;
+  const MutexLock lock(mutex_);
+  copyEvents(part, std::min(ring_.begin() + most, ring_.end()));
+  ring_.drop(part.events.size());
+  while (!notes_.empty() && notes_.front().event < ring_.begin()) notes_.pop_front();
+  lost_ = 0;
+  wants_taking_ = false;
+  return part;
+}
+
+}  // namespace cistern

@@ -1,0 +1,150 @@
+// The history of an allocator while it is recorded: the newest events, what lives, what is
+// reserved, and the bytes of each label. heap/ notes blocks here, under the lock of their heap, so
+// that the events of an address are in order. Read next: recording_text.hpp, which writes them.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/thread_scope.hpp"
+#include "allocator/engine/ground/memory_log.hpp"
+#include "allocator/engine/history/event_ring.hpp"
+#include "allocator/engine/history/living_blocks.hpp"
+#include "allocator/engine/history/reserved_ranges.hpp"
+#include "allocator/engine/history/stack_tree.hpp"
+#include "cistern/history.hpp"
+#include "cistern/report.hpp"
+
+namespace cistern {
+
+/// While it lives, the calling thread's requests have this stack and label.
+class AllocationOrigin : public ThreadScope<AllocationOrigin> {
+ public:
+  AllocationOrigin(std::uint32_t stack, std::uint32_t label) noexcept
+      : stack_(stack), label_(label) {}
+  std::uint32_t stack() const { return stack_; }
+  std::uint32_t label() const { return label_; }
+  using ThreadScope::innermost;
+
+ private:
+  const std::uint32_t stack_, label_;
+};
+
+/// What a recording refers to by number: shared with the threads that write it.
+struct HistoryNames {
+  HistorySettings settings;
+  std::string device;
+  StackTree stacks;
+
+  /// The calling thread's stack, or 0.
+  std::uint32_t gather() noexcept;
+  /// The frame of a node's word. Throws std::bad_alloc, and what the gatherer throws.
+  StackFrame frameOf(std::uintptr_t word) const;
+};
+
+/// A note of an event that is longer than the event.
+struct HistoryNote {
+  std::uint64_t event = 0;  ///< its number
+  std::string mark{};
+  std::shared_ptr<const OutOfMemoryReport> report{};
+};
+
+/// A part of a history, copied.
+struct HistoryPart {
+  std::uint64_t first = 0;  ///< the number of the first event
+  std::vector<HistoryEvent> events;
+  std::vector<HistoryNote> notes;  ///< of the events, by their numbers
+  std::vector<MempoolId_t> pools;  ///< by number
+  std::uint64_t lost = 0;          ///< events that were not kept, since the part before
+  // Of a whole history alone: what there is after the events.
+  std::vector<LivingBlock> living;  ///< in no order
+  ReservedRanges reserved;
+};
+
+/// Thread-safe. Off, it costs the paths that may note something one load each.
+class History final : public MemoryListener {
+ public:
+  bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
+  /// The names of the history that is recorded; null while none is.
+  std::shared_ptr<HistoryNames> names() const {
+    const MutexLock lock(mutex_);
+    return names_;
+  }
+  /// The origin of a request of the calling thread. Calls the gatherer: no lock may be held.
+  AllocationOrigin originOfRequest() noexcept;
+
+  // ---- Begin and end. Pre of both: the locks of all heaps are held.
+
+  /// From now on events are noted. Throws std::bad_alloc, changing nothing.
+  void begin(std::shared_ptr<HistoryNames> names);
+  /// What there is when it begins. Throws std::bad_alloc.
+  void addPresent(const LivingBlock& block, MempoolId_t pool);
+  void addReserved(Address address, const ReservedRange& range, MempoolId_t pool);
+  /// Forgets everything. No-op if it is off.
+  void end() noexcept;
+
+  // ---- Events. No-ops if it is off. If the host is short of memory, they are lost, and counted.
+
+  void allocated(Address address, std::uint64_t bytes, Stream stream, MempoolId_t pool) noexcept;
+  /// `pending`: other streams still use the block, until usesEnded().
+  void freed(Address address, bool pending) noexcept;
+  /// No-op for a block that was not freed so: allocators set free memory aside, too.
+  void usesEnded(Address address) noexcept;
+  void changed(const MemoryEvent& event) noexcept override;
+  void failed(const OutOfMemoryReport& report) noexcept;
+  void mark(std::string_view name) noexcept;
+
+  // ---- Reading ---------------------------------------------------------------------------------
+
+  /// All that is kept. Throws std::bad_alloc.
+  HistoryPart whole() const;
+  /// At most `most` of the oldest events, which are kept no longer. Throws std::bad_alloc, taking
+  /// none.
+  HistoryPart take(std::size_t most);
+  /// Whether half of the events that may wait do.
+  bool wantsTaking() const noexcept { return wants_taking_.load(std::memory_order_relaxed); }
+  /// By label number. Throws std::bad_alloc.
+  std::vector<LabelUsage> labelUsage() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Usage {
+    std::uint32_t parent = 0;
+    std::uint64_t current = 0, peak = 0;
+  };
+
+  void push(HistoryKind kind, const LivingBlock& block, bool pending = false) noexcept
+      CISTERN_REQUIRES(mutex_);
+  void push(HistoryEvent event) noexcept CISTERN_REQUIRES(mutex_);
+  void pushNoted(HistoryEvent event, HistoryNote note) noexcept CISTERN_REQUIRES(mutex_);
+  std::uint32_t numberOf(MempoolId_t pool) CISTERN_REQUIRES(mutex_);
+  void count(const LivingBlock& block, bool begins) noexcept CISTERN_REQUIRES(mutex_);
+  void copyEvents(HistoryPart& part, std::uint64_t end) const CISTERN_REQUIRES(mutex_);
+  Usage& usageOf(std::uint32_t label) CISTERN_REQUIRES(mutex_);
+
+  std::atomic<bool> on_{false};
+  std::atomic<bool> gathers_{false};  ///< stacks
+  std::atomic<bool> wants_taking_{false};
+  mutable Mutex mutex_{LockRank::kHistory};
+  std::shared_ptr<HistoryNames> names_ CISTERN_GUARDED_BY(mutex_);
+  Clock::time_point begun_ CISTERN_GUARDED_BY(mutex_);
+  EventRing ring_ CISTERN_GUARDED_BY(mutex_);
+  bool keeps_all_ CISTERN_GUARDED_BY(mutex_) = false;  ///< new events are lost, not old ones
+  std::uint64_t lost_ CISTERN_GUARDED_BY(mutex_) = 0;
+  LivingBlocks living_ CISTERN_GUARDED_BY(mutex_);
+  ReservedRanges reserved_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<MempoolId_t> pools_ CISTERN_GUARDED_BY(mutex_) = {{}};
+  std::uint32_t last_pool_ CISTERN_GUARDED_BY(mutex_) = 0;
+  std::deque<HistoryNote> notes_ CISTERN_GUARDED_BY(mutex_);  ///< of events that are kept
+  std::vector<Usage> usage_ CISTERN_GUARDED_BY(mutex_);       ///< by label; [0] is unused
+};
+
+}  // namespace cistern

@@ -1,0 +1,119 @@
+#include "allocator/engine/history/label_tree.hpp"
+
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
+#include "allocator/engine/history/hashed_numbers.hpp"
+
+namespace cistern {
+
+struct Labels::Tree {
+  Mutex mutex{LockRank::kLabels};
+  std::vector<Label> labels CISTERN_GUARDED_BY(mutex) = std::vector<Label>(1);
+  HashedNumbers numbers CISTERN_GUARDED_BY(mutex);
+
+  std::uint32_t child(std::uint32_t parent, std::string_view name) {
+    std::uint64_t hash = mixed(0, parent);
+    for (const char c : name) hash = mixed(hash, std::uint64_t(std::uint8_t(c)));
+    const MutexLock lock(mutex);
+    const std::uint32_t known = numbers.find(hash, [&](std::uint32_t number) {
+      mutex.assertHeld();
+      return labels[number].parent == parent && labels[number].name == name;
+    });
+    if (known != 0) return known;
+    if (labels.size() == kMost) return parent;
+    const auto number = std::uint32_t(labels.size());
+    labels.push_back({parent, std::string(name)});
+    try {
+      numbers.add(hash, number);
+    } catch (...) {
+      labels.pop_back();
+      throw;
+    }
+    return number;
+  }
+};
+
+Labels::Tree& Labels::tree() {
+  static Tree* const one = [] {
+    auto made = std::make_unique<Tree>();
+    atFork([] { tree().mutex.takeForFork(); }, [] { tree().mutex.releaseAfterFork(); });
+    return made.release();
+  }();
+  return *one;
+}
+
+std::uint32_t Labels::current() noexcept {
+  return innermost_ == nullptr ? 0 : numberOf(innermost_);
+}
+
+std::uint32_t Labels::numberOf(LabelScope* scope) noexcept {
+  if (scope == nullptr) return 0;
+  if (scope->number_ != 0) return scope->number_;
+  const std::uint32_t parent = numberOf(scope->outer_);
+  try {
+    return scope->number_ = tree().child(parent, scope->name_.substr(0, kMostBytes));
+  } catch (const std::bad_alloc&) {
+    return parent;
+  }
+}
+
+Labels::Label Labels::label(std::uint32_t number) {
+  Tree& all = tree();
+  const MutexLock lock(all.mutex);
+  return all.labels[number];
+}
+
+std::uint32_t Labels::parentOf(std::uint32_t number) noexcept {
+  Tree& all = tree();
+  const MutexLock lock(all.mutex);
+  return all.labels[number].parent;
+}
+
+std::string Labels::pathOf(std::uint32_t number) {
+  std::string path;
+  while (number != 0) {
+    const Label one = label(number);
+    path = path.empty() ? one.name : one.name + " / " + path;
+    number = one.parent;
+  }
+  return path;
+}
+
+LabelScope::LabelScope(std::string_view name) noexcept : outer_(Labels::innermost_), name_(name) {
+  Labels::innermost_ = this;
+}
+LabelScope::~LabelScope() { Labels::innermost_ = outer_; }
+
+// ---- Labels without a scope ---------------------------------------------------------------------
+
+namespace {
+
+struct PushedLabel {
+  PushedLabel(std::string_view given, PushedLabel* around)
+      : outer(around), name(given), scope(name) {}
+  PushedLabel* const outer;
+  const std::string name;
+  const LabelScope scope;
+};
+
+// Without a destructor: a thread that ends inside a label leaves its record.
+constinit thread_local PushedLabel* pushed = nullptr;
+
+}  // namespace
+
+void pushLabel(std::string_view name) { pushed = new PushedLabel(name, pushed); }
+
+void popLabel() noexcept {
+  PushedLabel* const last = pushed;
+  if (last == nullptr) return;
+  pushed = last->outer;
+  delete last;
+}
+
+StackGatherer::~StackGatherer() = default;
+
+}  // namespace cistern

@@ -1,0 +1,41 @@
+// The labels of the process: a tree of names. Histories of all allocators number labels alike.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cistern/history.hpp"
+
+namespace cistern {
+
+/// Label 0 is no label. Thread-safe; whole in a child of fork.
+class Labels {
+ public:
+  struct Label {
+    std::uint32_t parent = 0;  ///< less than its own number
+    std::string name;
+  };
+
+  /// The calling thread's innermost label. If the host is short of memory, or there are kMost
+  /// labels, the innermost one that has a number.
+  static std::uint32_t current() noexcept;
+  /// Pre: current() has returned it, or it is a parent of such. Throws std::bad_alloc.
+  static Label label(std::uint32_t number);
+  static std::uint32_t parentOf(std::uint32_t number) noexcept;
+  /// The name with those of the labels around it. Throws std::bad_alloc.
+  static std::string pathOf(std::uint32_t number);
+
+ private:
+  friend class LabelScope;
+
+  static constexpr std::size_t kMost = std::size_t{1} << 20;
+  static constexpr std::size_t kMostBytes = 255;  ///< of a name
+
+  struct Tree;
+  static Tree& tree();
+  static std::uint32_t numberOf(LabelScope* scope) noexcept;
+
+  inline static constinit thread_local LabelScope* innermost_ = nullptr;
+};
+
+}  // namespace cistern

@@ -1,0 +1,264 @@
+#include "allocator/engine/history/recording_text.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <ranges>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "allocator/base/text.hpp"
+#include "allocator/engine/history/host_stack.hpp"
+#include "allocator/engine/history/label_tree.hpp"
+
+namespace cistern {
+namespace {
+
+LivingBlock blockOf(const HistoryEvent& event, bool pending) {
+  return {event.address, event.bytes, event.stream, event.stack, event.label, event.pool, pending};
+}
+
+// The names of WhyUnused, as recordings spell them.
+constexpr const char* kWhy[] = {"too_small",  "kept_whole",    "other_stream", "incomplete",
+                                "other_pool", "held_in_place", "freed_since"};
+
+std::string factsOf(const OutOfMemoryReport& report) {
+  std::string text =
+      fmt::format(R"({{"requested":{},"rounded":{},"limit":{},"device_total":{},"device_free":{},)"
+                  R"("reserved":{},"allocated":{},"unused":[)",
+                  report.requested, report.rounded, report.limit, report.device_total,
+                  report.device_free, report.reserved, report.allocated);
+  const auto end = std::back_inserter(text);
+  for (const UnusedMemory& part : report.unused) {
+    fmt::format_to(end, R"({}{{"why":"{}","bytes":{},"largest":{}}})",
+                   &part == &report.unused.front() ? "" : ",", kWhy[std::size_t(part.why)],
+                   part.bytes, part.largest);
+  }
+  fmt::format_to(end, R"(],"advice":{},"device_error":{}}})", quotedJson(report.advice()),
+                 quotedJson(report.device_error));
+  return text;
+}
+
+}  // namespace
+
+HistoryStart startOf(const HistoryPart& whole) {
+  HistoryStart start{{}, whole.reserved};
+  std::unordered_map<Address, LivingBlock> living;
+  for (const LivingBlock& block : whole.living) living[block.address] = block;
+  for (const HistoryEvent& event : std::views::reverse(whole.events)) {
+    const auto range = [&](bool pages) {
+      return ReservedRange{event.bytes, event.stream, event.pool, pages};
+    };
+    switch (event.kind) {
+      case HistoryKind::kAllocate:
+        living.erase(event.address);
+        break;
+      case HistoryKind::kFree:
+        living[event.address] = blockOf(event, false);
+        break;
+      case HistoryKind::kUsesEnd:
+        living[event.address] = blockOf(event, true);
+        break;
+      case HistoryKind::kReserve:
+      case HistoryKind::kMap:
+        start.reserved.remove(event.address, event.bytes);
+        break;
+      case HistoryKind::kRelease:
+        start.reserved.add(event.address, range(false));
+        break;
+      case HistoryKind::kUnmap:
+        start.reserved.add(event.address, range(true));
+        break;
+      case HistoryKind::kFailed:
+      case HistoryKind::kMark:
+        break;
+    }
+  }
+  for (const auto& [address, block] : living) start.living.push_back(block);
+  return start;
+}
+
+// ---- Lines --------------------------------------------------------------------------------------
+
+void RecordingText::begin(const HistoryStart& start, const std::vector<MempoolId_t>& pools,
+                          bool failure) {
+  pools_ = pools;
+  const auto pending = std::ranges::count_if(start.living, &LivingBlock::pending);
+  const std::size_t first =
+      start.reserved.all().size() + start.living.size() + std::size_t(pending);
+  fmt::format_to(std::back_inserter(text_), "# {{\"name\": {}, ",
+                 quotedJson(names_->settings.name));
+  fmt::format_to(
+      std::back_inserter(text_),
+      R"("stream_uses": "recorded", "recording": 1, "device": {}, "first_recorded": {}{}}})",
+      quotedJson(names_->device), first, failure ? R"(, "dump": true)" : "");
+  text_ += '\n';
+  for (const auto& [address, range] : start.reserved.all())
+    addRange(range.pages ? "map" : "alloc", address, range, 0);
+  std::vector<LivingBlock> blocks = start.living;
+  std::ranges::sort(blocks, {}, &LivingBlock::address);
+  for (const LivingBlock& block : blocks) addAllocation(block, 0);
+  for (const LivingBlock& block : blocks) {
+    if (block.pending) addFree(block.address, true, 0);
+  }
+}
+
+void RecordingText::addNote(std::string_view note) {
+  text_ += "# ";
+  text_ += note;
+  text_ += '\n';
+}
+
+void RecordingText::add(const HistoryPart& part) {
+  pools_ = part.pools;
+  if (part.lost != 0) {
+    addNote(fmt::format("{} events were lost here: they came faster than they could be written",
+                        part.lost));
+  }
+  auto note = part.notes.begin();
+  for (std::size_t i = 0; i < part.events.size(); ++i) {
+    while (note != part.notes.end() && note->event < part.first + i) ++note;
+    const bool noted = note != part.notes.end() && note->event == part.first + i;
+    addEvent(part.events[i], noted ? &*note : nullptr);
+  }
+}
+
+void RecordingText::addEvent(const HistoryEvent& event, const HistoryNote* note) {
+  const std::uint64_t delta = deltaTo(event.time_us);
+  const auto range = [&](std::string_view kind) {
+    addRange(kind, event.address, {event.bytes, event.stream, event.pool, false}, delta);
+  };
+  switch (event.kind) {
+    case HistoryKind::kAllocate:
+      return addAllocation(blockOf(event, false), delta);
+    case HistoryKind::kFree:
+      return addFree(event.address, event.pending, delta);
+    case HistoryKind::kUsesEnd:
+      return addUsesEnd(event.address, delta);
+    case HistoryKind::kReserve:
+      return range("alloc");
+    case HistoryKind::kRelease:
+      return range("free");
+    case HistoryKind::kMap:
+      return range("map");
+    case HistoryKind::kUnmap:
+      return range("unmap");
+    case HistoryKind::kFailed:
+      return addFailure(event, note, delta);
+    case HistoryKind::kMark:
+      fmt::format_to(std::back_inserter(text_), "t {} {}\n", delta,
+                     quotedJson(note ? note->mark : ""));
+  }
+}
+
+std::uint64_t RecordingText::deltaTo(std::uint64_t time_us) {
+  return time_us - std::exchange(last_us_, time_us);
+}
+
+// An event that was lost may have freed what lies there.
+void RecordingText::addAllocation(const LivingBlock& block, std::uint64_t delta) {
+  if (living_.contains(block.address)) addFree(block.address, false, 0);
+  pending_.erase(block.address);
+  const std::uint32_t stack = stackNumber(block.stack), label = labelNumber(block.label);
+  const std::uint32_t pool = poolNumber(block.pool);
+  fmt::format_to(std::back_inserter(text_), "a {} {} {} {:x} {} {} {}\n", block.bytes,
+                 streamNumber(block.stream), delta, block.address, stack, label, pool);
+  living_[block.address] = allocations_++;
+}
+
+// The time of an event of an unknown block goes to the next line.
+void RecordingText::addFree(Address address, bool pending, std::uint64_t delta) {
+  const auto known = living_.find(address);
+  if (known == living_.end()) return void(last_us_ -= delta);
+  fmt::format_to(std::back_inserter(text_), "f {} {}\n", known->second, delta);
+  if (pending) pending_[address] = known->second;
+  living_.erase(known);
+}
+
+void RecordingText::addUsesEnd(Address address, std::uint64_t delta) {
+  const auto known = pending_.find(address);
+  if (known == pending_.end()) return void(last_us_ -= delta);
+  fmt::format_to(std::back_inserter(text_), "e {} {}\n", known->second, delta);
+  pending_.erase(known);
+}
+
+void RecordingText::addRange(std::string_view kind, Address address, const ReservedRange& range,
+                             std::uint64_t delta) {
+  const std::uint32_t pool = poolNumber(range.pool);
+  fmt::format_to(std::back_inserter(text_), "r {} {:x} {} {} {} {}\n", kind, address, range.bytes,
+                 streamNumber(range.stream), pool, delta);
+}
+
+void RecordingText::addFailure(const HistoryEvent& event, const HistoryNote* note,
+                               std::uint64_t delta) {
+  const std::uint32_t stack = stackNumber(event.stack), label = labelNumber(event.label);
+  const std::uint32_t pool = poolNumber(event.pool);
+  fmt::format_to(std::back_inserter(text_), "o {} {} {} {} {} {}{}{}\n", event.bytes,
+                 streamNumber(event.stream), delta, stack, label, pool,
+                 note && note->report ? " " : "",
+                 note && note->report ? factsOf(*note->report) : "");
+}
+
+// ---- Definitions --------------------------------------------------------------------------------
+
+RecordingText::Frame& RecordingText::frameOf(std::uintptr_t word) {
+  const auto [at, fresh] = frames_.try_emplace(word);
+  if (fresh) {
+    at->second.frame = names_->frameOf(word);
+    at->second.own = !names_->settings.gatherer && isOwnFunction(at->second.frame);
+  }
+  return at->second;
+}
+
+std::uint32_t RecordingText::frameNumber(std::uintptr_t word, bool& own) {
+  Frame& frame = frameOf(word);
+  own = frame.own;
+  if (own || frame.number != 0) return frame.number;
+  fmt::format_to(std::back_inserter(text_), "N {} {} {}\n", quotedJson(frame.frame.function),
+                 quotedJson(frame.frame.file), frame.frame.line);
+  return frame.number = ++frames_written_;
+}
+
+// Callers first. Cistern's own frames are left out, so a stack may be its caller's.
+std::uint32_t RecordingText::stackNumber(std::uint32_t stack) {
+  if (stack == 0) return 0;
+  if (const auto known = stacks_.find(stack); known != stacks_.end()) return known->second;
+  const StackTree::Node node = names_->stacks.node(stack);
+  const std::uint32_t parent = stackNumber(node.parent);
+  bool own = false;
+  const std::uint32_t frame = frameNumber(node.word, own);
+  std::uint32_t number = parent;
+  if (!own) {
+    fmt::format_to(std::back_inserter(text_), "S {} {}\n", parent, frame);
+    number = ++stacks_written_;
+  }
+  return stacks_[stack] = number;
+}
+
+std::uint32_t RecordingText::labelNumber(std::uint32_t label) {
+  if (label == 0) return 0;
+  if (const auto known = labels_.find(label); known != labels_.end()) return known->second;
+  const Labels::Label one = Labels::label(label);
+  const std::uint32_t parent = labelNumber(one.parent);
+  fmt::format_to(std::back_inserter(text_), "L {} {}\n", parent, quotedJson(one.name));
+  const auto number = std::uint32_t(labels_.size() + 1);
+  return labels_[label] = number;
+}
+
+std::uint32_t RecordingText::poolNumber(std::uint32_t pool) {
+  if (pool == 0) return 0;
+  if (const auto known = pool_numbers_.find(pool); known != pool_numbers_.end())
+    return known->second;
+  const MempoolId_t id = pools_[pool];
+  fmt::format_to(std::back_inserter(text_), "P {} {}\n", id.uuid, id.uid);
+  const auto number = std::uint32_t(pool_numbers_.size() + 1);
+  return pool_numbers_[pool] = number;
+}
+
+std::uint32_t RecordingText::streamNumber(Stream stream) {
+  constexpr std::size_t kMost = 1'000'000;
+  const std::size_t next = std::min(streams_.size(), kMost);
+  return streams_.try_emplace(stream, std::uint32_t(next)).first->second;
+}
+
+}  // namespace cistern

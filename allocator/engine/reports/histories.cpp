@@ -1,0 +1,177 @@
+// No thread may hit its cache while a history is recorded, as a hit notes nothing. So its biased
+// lock stays revoked, and its requests and frees come to the heap's lock. There the heap notes
+// them. All that changes under the locks of all heaps, so no block is missed, and none noted twice.
+#include "allocator/engine/reports/histories.hpp"
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "allocator/base/replaced_file.hpp"
+#include "allocator/engine/core/all_heaps.hpp"
+#include "allocator/engine/history/recording_text.hpp"
+
+namespace cistern {
+namespace {
+
+constexpr std::uint64_t kMostEvents = 1'000'000'000;
+
+/// Calls visit(const std::vector<Heap*>&) as withAllHeaps does, and no heap is made, and no page
+/// moves, meanwhile.
+template <class Visit>
+void withAllStill(Engine& engine, Visit visit) {
+  const MutexLock pages(engine.pages.mutex());
+  const MutexLock several(engine.heaps_mutex);
+  const MutexLock table(engine.heaps.mutex());
+  std::vector<Heap*> heaps = engine.heaps.all();
+  const HeapLocks locks(engine.heaps_mutex, heaps);
+  const HeldCaches held_still(heaps);
+  engine.heaps.mutex().assertHeld();
+  visit(heaps);
+}
+
+void setRecorded(Engine& engine, const std::vector<Heap*>& heaps, bool recorded) {
+  engine.heaps.mutex().assertHeld();
+  History* const history = recorded ? &engine.history : nullptr;
+  engine.heaps.record(history);
+  for (Heap* heap : heaps) {
+    heap->mutex().assertHeld();
+    heap->record(history);
+    for (ThreadCache* cache : heap->caches())
+      recorded ? cache->closeRemoteFrees() : cache->openRemoteFrees();
+  }
+  engine.totals.refuseHits(recorded);
+  engine.log.listen(history);
+}
+
+// ---- What there is when it begins ---------------------------------------------------------------
+
+/// Told of memory and blocks: History, or what a dump without a history writes.
+struct Present {
+  virtual void add(const LivingBlock& block, MempoolId_t pool) = 0;
+  virtual void add(Address address, const ReservedRange& range, MempoolId_t pool) = 0;
+
+ protected:
+  ~Present() = default;
+};
+
+// A block that was set aside was never the program's, and asked for nothing.
+void addBlock(Present& to, const Heap& heap, const Block& block) {
+  const bool held = block.state() == BlockState::kAllocated && ownership::heldByProgram(block);
+  const std::uint64_t bytes = block.isFree() || block.isHole() ? 0 : ownership::requested(block);
+  if (bytes == 0 || (!held && block.state() != BlockState::kPending)) return;
+  to.add({deviceAddress(block), bytes, heap.streamOf(block), 0, 0, 0, !held}, heap.pool().id());
+}
+
+// Pages lie behind the blocks that are no holes.
+void addMemory(Present& to, const Heap& heap, const HeapSegment& segment) {
+  const auto add = [&](Address from, Address end) {
+    if (from != end)
+      to.add(from, {end - from, heap.stream(), 0, isRange(segment)}, heap.pool().id());
+  };
+  if (!isRange(segment)) return add(segment.device_base, segment.deviceEnd());
+  Address from = segment.device_base;
+  for (const Block* block = segment.first; block != nullptr; block = block->next) {
+    if (!block->isHole()) continue;
+    add(from, deviceAddress(*block));
+    from = deviceAddress(*block) + block->bytes();
+  }
+  add(from, segment.deviceEnd());
+}
+
+void addAll(Present& to, const std::vector<Heap*>& heaps) {
+  for (Heap* heap : heaps) {
+    heap->mutex().assertHeld();
+    if (heap->stream() == Heap::kNobodys) continue;  // addresses alone, without memory
+    forEachSegment(*heap, [&](const HeapSegment& segment) {
+      addMemory(to, *heap, segment);
+      for (const Block* block = segment.first; block != nullptr; block = block->next)
+        addBlock(to, *heap, *block);
+    });
+  }
+}
+
+struct IntoHistory final : Present {
+  explicit IntoHistory(History& into) : history(into) {}
+  void add(const LivingBlock& block, MempoolId_t pool) override { history.addPresent(block, pool); }
+  void add(Address address, const ReservedRange& range, MempoolId_t pool) override {
+    history.addReserved(address, range, pool);
+  }
+  History& history;
+};
+
+void endHistory(Engine& engine) {
+  withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
+    if (!engine.history.on()) return;
+    setRecorded(engine, heaps, false);
+    engine.history.end();
+  });
+}
+
+// ---- Files --------------------------------------------------------------------------------------
+
+void writeWhole(const std::string& path, const std::string& text) try {
+  ReplacedFile file(path);
+  file.write(text);
+  file.take();
+} catch (const ReplacedFile::Failure& failure) {
+  throw Error(fmt::format("the history cannot be written to {}: it cannot {}: {}", path,
+                          failure.what, std::strerror(failure.why)));
+}
+
+}  // namespace
+
+void recordHistory(Engine& engine, const HistorySettings& settings) {
+  if (settings.most_events < 1 || settings.most_events > kMostEvents) {
+    throw InvalidArgument(
+        fmt::format("most_events is {}; it may be 1 to {}", settings.most_events, kMostEvents));
+  }
+  stopHistory(engine);
+  auto names = std::make_shared<HistoryNames>();
+  names->settings = settings;
+  names->device = engine.deviceName();
+  withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
+    engine.history.begin(names);
+    try {
+      IntoHistory into(engine.history);
+      addAll(into, heaps);
+    } catch (...) {
+      engine.history.end();
+      throw;
+    }
+    setRecorded(engine, heaps, true);
+  });
+}
+
+void stopHistory(Engine& engine) {
+  if (engine.history.on()) endHistory(engine);
+}
+
+void dumpHistory(Engine& engine, const std::string& path) {
+  std::shared_ptr<HistoryNames> names = engine.history.names();
+  HistoryPart part;
+  if (names) {
+    part = engine.history.whole();
+  } else {
+    names = std::make_shared<HistoryNames>();
+    names->device = engine.deviceName();
+    History present;
+    withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
+      present.begin(names);
+      IntoHistory into(present);
+      addAll(into, heaps);
+    });
+    part = present.whole();
+  }
+  RecordingText text(names);
+  const bool failure = !part.events.empty() && part.events.back().kind == HistoryKind::kFailed;
+  text.begin(startOf(part), part.pools, failure);
+  text.add(part);
+  writeWhole(path, text.take());
+}
+
+}  // namespace cistern

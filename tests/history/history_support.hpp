@@ -1,0 +1,99 @@
+// What the tests of histories share: a dump that is read back, and what lives at its end.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interop/recording/read_recording.hpp"
+#include "tests/engine/engine_support.hpp"
+#include "tests/support/temporary_file.hpp"
+
+namespace cistern::test {
+
+/// Memory that the program has, and memory from the device: bytes by address.
+struct Picture {
+  std::map<Address, std::uint64_t> living;
+  std::map<Address, std::uint64_t> reserved;  ///< in pieces of 2 MiB or less
+  friend bool operator==(const Picture&, const Picture&) = default;
+};
+
+inline void eachPiece(Address from, Address end, const auto& visit) {
+  for (Address at = from; at < end;) {
+    const Address next = std::min<Address>(end, at / (2 * kMiB) * (2 * kMiB) + 2 * kMiB);
+    visit(at, next - at);
+    at = next;
+  }
+}
+
+inline Picture pictureOf(const Snapshot& snapshot) {
+  Picture picture;
+  std::map<Address, Address> runs;
+  for (const SnapshotSegment& segment : snapshot.segments) {
+    for (const SnapshotBlock& block : segment.blocks) {
+      if (block.use == BlockUse::kAllocated) picture.living[block.address] = block.requested;
+      if (block.use == BlockUse::kUnmapped) continue;
+      const auto before = runs.empty() ? runs.end() : std::prev(runs.end());
+      if (before != runs.end() && before->second == block.address)
+        before->second += block.bytes;
+      else
+        runs[block.address] = block.address + block.bytes;
+    }
+  }
+  for (const auto& [from, end] : runs) {
+    eachPiece(from, end, [&](Address at, std::uint64_t n) { picture.reserved[at] = n; });
+  }
+  return picture;
+}
+
+/// What there is after the recording's events, if each fits what was there before it.
+inline Picture pictureOf(const recording::Recording& of) {
+  using recording::EventKind;
+  Picture picture;
+  std::vector<Address> allocations;
+  for (const recording::Event& event : of.events) {
+    const auto reserved = [&](const auto& change) {
+      eachPiece(event.address, event.address + event.value, change);
+    };
+    switch (event.kind) {
+      case EventKind::kAllocate:
+        CHECK(picture.living.emplace(event.address, event.value).second);
+        allocations.push_back(event.address);
+        break;
+      case EventKind::kFree:
+        CHECK(picture.living.erase(allocations[event.value]) == 1);
+        break;
+      case EventKind::kReserve:
+      case EventKind::kMap:
+        reserved(
+            [&](Address at, std::uint64_t n) { CHECK(picture.reserved.emplace(at, n).second); });
+        break;
+      case EventKind::kRelease:
+      case EventKind::kUnmap:
+        reserved([&](Address at, std::uint64_t) { CHECK(picture.reserved.erase(at) == 1); });
+        break;
+      case EventKind::kUsesEnd:
+      case EventKind::kFailed:
+      case EventKind::kMark:
+        break;
+    }
+  }
+  return picture;
+}
+
+inline recording::Recording readOne(const std::filesystem::path& path) {
+  std::vector<recording::Recording> read = recording::readRecordings(path);
+  REQUIRE(read.size() == 1);
+  recording::audit(read[0]);
+  return std::move(read[0]);
+}
+
+/// The allocator's dump, read back.
+inline recording::Recording dumped(CachingAllocator& allocator) {
+  const TemporaryFile file("history.trace");
+  allocator.dumpHistory(file.path().string());
+  return readOne(file.path());
+}
+
+}  // namespace cistern::test
