@@ -22,6 +22,8 @@
   X(kContexts, "Contexts::mutex_", "guards the contexts; an allocator is made under it")         \
   /* An allocator's pools, and what a miss does at last */                                       \
   X(kScopesHome, "Scopes::Home::mutex", "keeps the scopes while a thread that has some ends")    \
+  X(kHistories, "Core::history_mutex", "lets one thread at a time begin or end a history")       \
+  X(kHistoryFiles, "HistoryFile::All", "keeps a history's file while the process exits")         \
   X(kWaiting, "Engine::waiting_mutex", "lets one thread at a time wait for queued work")         \
   X(kCoolingSettling, "Cooling::settling_", "is held until what was found is the allocator's")   \
   X(kPools, "PoolUsers::mutex", "guards which pools there are, and their users")                 \

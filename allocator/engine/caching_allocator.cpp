@@ -36,7 +36,11 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
 // In a child of fork nothing is given back: no lock can be had for sure, and the device is the
 // parent's.
 CachingAllocator::~CachingAllocator() {
-  if (!engine_->made.isHere()) (void)engine_.release();
+  if (engine_->made.isHere()) {
+    leaveHistory(*engine_);
+  } else {
+    (void)engine_.release();
+  }
 }
 
 void* CachingAllocator::allocate(std::size_t bytes) {

@@ -15,7 +15,7 @@
 #include "allocator/engine/ground/memory_log.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
 #include "allocator/engine/heaps/heap_table.hpp"
-#include "allocator/engine/history/engine_history.hpp"
+#include "allocator/engine/history/history_file.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/engine/streams/progress.hpp"
 #include "cistern/device.hpp"
@@ -65,6 +65,9 @@ struct Core {
 
   Totals totals;
   History history;
+  /// Serialises threads that begin and end histories.
+  Mutex history_mutex{LockRank::kHistories};
+  std::unique_ptr<HistoryFile> history_file CISTERN_GUARDED_BY(history_mutex);
   MemoryLog log;
   SegmentMap map;  ///< from an address to its segment, or range
   EventPool events;

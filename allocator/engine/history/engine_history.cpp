@@ -39,6 +39,7 @@ void History::begin(std::shared_ptr<HistoryNames> names) {
   keeps_all_ = !names_->settings.file.empty();
   gathers_ = names_->settings.stacks != Stacks::kNone;
   begun_ = Clock::now();
+  ends_taking_ = wants_taking_ = false;
   on_ = true;
 }
 
@@ -56,8 +57,9 @@ void History::addReserved(Address address, const ReservedRange& range, MempoolId
   reserved_.add(address, present);
 }
 
-void History::end() noexcept {
-  on_ = gathers_ = wants_taking_ = false;
+void History::end() noexcept { on_ = gathers_ = false; }
+
+std::shared_ptr<HistoryNames> History::forget() noexcept {
   EventRing ring;
   std::shared_ptr<HistoryNames> names;
   std::deque<HistoryNote> notes;
@@ -73,6 +75,7 @@ void History::end() noexcept {
     usage_ = {};
     lost_ = 0;
   }
+  return names;
 }
 
 // ---- Events -------------------------------------------------------------------------------------
@@ -84,8 +87,10 @@ void History::push(HistoryEvent event) noexcept {
       std::uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
   if (!ring_.push(event)) return void(++lost_);
   if (keeps_all_ && !wants_taking_.load(std::memory_order_relaxed) &&
-      2 * (ring_.end() - ring_.begin()) > names_->settings.most_events)
+      2 * (ring_.end() - ring_.begin()) > names_->settings.most_events) {
     wants_taking_ = true;
+    taking_.notify_one();
+  }
   while (!notes_.empty() && notes_.front().event < ring_.begin()) notes_.pop_front();
 }
 
@@ -272,6 +277,19 @@ HistoryPart History::take(std::size_t most) {
   lost_ = 0;
   wants_taking_ = false;
   return part;
+}
+
+bool History::awaitEvents() {
+  constexpr std::chrono::milliseconds kPause{100};
+  std::unique_lock lock(taking_mutex_);
+  taking_.wait_for(lock, kPause, [this] { return wants_taking_ || ends_taking_; });
+  return !ends_taking_;
+}
+
+void History::endTaking() noexcept {
+  const std::lock_guard lock(taking_mutex_);
+  ends_taking_ = true;
+  taking_.notify_one();
 }
 
 }  // namespace cistern

@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,8 +90,11 @@ class History final : public MemoryListener {
   /// What there is when it begins. Throws std::bad_alloc.
   void addPresent(const LivingBlock& block, MempoolId_t pool);
   void addReserved(Address address, const ReservedRange& range, MempoolId_t pool);
-  /// Forgets everything. No-op if it is off.
+  /// Notes no more events. No-op if it is off.
   void end() noexcept;
+  /// Forgets everything. Pre: it is off. Returns the names, for the caller to let go of without a
+  /// lock: the gatherer is the program's.
+  std::shared_ptr<HistoryNames> forget() noexcept;
 
   // ---- Events. No-ops if it is off. If the host is short of memory, they are lost, and counted.
 
@@ -109,8 +114,10 @@ class History final : public MemoryListener {
   /// At most `most` of the oldest events, which are kept no longer. Throws std::bad_alloc, taking
   /// none.
   HistoryPart take(std::size_t most);
-  /// Whether half of the events that may wait do.
-  bool wantsTaking() const noexcept { return wants_taking_.load(std::memory_order_relaxed); }
+  /// Returns when half of the events that may wait do, or a tenth of a second later. False, and at
+  /// once, after endTaking().
+  bool awaitEvents();
+  void endTaking() noexcept;
   /// By label number. Throws std::bad_alloc.
   std::vector<LabelUsage> labelUsage() const;
 
@@ -133,6 +140,10 @@ class History final : public MemoryListener {
   std::atomic<bool> on_{false};
   std::atomic<bool> gathers_{false};  ///< stacks
   std::atomic<bool> wants_taking_{false};
+  std::atomic<bool> ends_taking_{false};
+  // A wake-up that comes between a look and a wait is missed. The wait is short.
+  std::mutex taking_mutex_;
+  std::condition_variable taking_;
   mutable Mutex mutex_{LockRank::kHistory};
   std::shared_ptr<HistoryNames> names_ CISTERN_GUARDED_BY(mutex_);
   Clock::time_point begun_ CISTERN_GUARDED_BY(mutex_);

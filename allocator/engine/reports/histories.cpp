@@ -3,6 +3,7 @@
 // them. All that changes under the locks of all heaps, so no block is missed, and none noted twice.
 #include "allocator/engine/reports/histories.hpp"
 
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -104,11 +105,42 @@ struct IntoHistory final : Present {
   History& history;
 };
 
-void endHistory(Engine& engine) {
+/// What is left of a history that has ended.
+struct Ended {
+  std::string failure;                  ///< why its file is not whole
+  std::shared_ptr<HistoryNames> names;  ///< to be let go of without a lock
+};
+
+Ended endHistory(Engine& engine) CISTERN_REQUIRES(engine.history_mutex) {
+  Ended ended;
+  if (!engine.history.on()) return ended;
   withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
-    if (!engine.history.on()) return;
     setRecorded(engine, heaps, false);
     engine.history.end();
+  });
+  if (engine.history_file) ended.failure = engine.history_file->finish();
+  engine.history_file = nullptr;
+  ended.names = engine.history.forget();
+  return ended;
+}
+
+// For callers that throw nothing of a history that has ended.
+void sayOf(const Ended& ended) {
+  if (!ended.failure.empty()) std::fprintf(stderr, "cistern: %s\n", ended.failure.c_str());
+}
+
+void beginHistory(Engine& engine, const std::shared_ptr<HistoryNames>& names) {
+  withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
+    engine.history.begin(names);
+    try {
+      IntoHistory into(engine.history);
+      addAll(into, heaps);
+    } catch (...) {
+      engine.history.end();
+      (void)engine.history.forget();
+      throw;
+    }
+    setRecorded(engine, heaps, true);
   });
 }
 
@@ -130,25 +162,35 @@ void recordHistory(Engine& engine, const HistorySettings& settings) {
     throw InvalidArgument(
         fmt::format("most_events is {}; it may be 1 to {}", settings.most_events, kMostEvents));
   }
-  stopHistory(engine);
   auto names = std::make_shared<HistoryNames>();
   names->settings = settings;
   names->device = engine.deviceName();
-  withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
-    engine.history.begin(names);
-    try {
-      IntoHistory into(engine.history);
-      addAll(into, heaps);
-    } catch (...) {
-      engine.history.end();
-      throw;
-    }
-    setRecorded(engine, heaps, true);
-  });
+  Ended before, failed;
+  const MutexLock one(engine.history_mutex);
+  before = endHistory(engine);
+  sayOf(before);
+  beginHistory(engine, names);
+  if (settings.file.empty()) return;
+  try {
+    engine.history_file = std::make_unique<HistoryFile>(engine.history, names);
+  } catch (...) {
+    failed = endHistory(engine);
+    throw;
+  }
 }
 
 void stopHistory(Engine& engine) {
-  if (engine.history.on()) endHistory(engine);
+  Ended ended;
+  {
+    const MutexLock one(engine.history_mutex);
+    ended = endHistory(engine);
+  }
+  if (!ended.failure.empty()) throw Error(ended.failure);
+}
+
+void leaveHistory(Engine& engine) noexcept {
+  const MutexLock one(engine.history_mutex);
+  sayOf(endHistory(engine));
 }
 
 void dumpHistory(Engine& engine, const std::string& path) {

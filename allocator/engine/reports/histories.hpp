@@ -10,6 +10,8 @@ namespace cistern {
 
 void recordHistory(Engine& engine, const HistorySettings& settings);
 void stopHistory(Engine& engine);
+/// stopHistory(), for an allocator that goes: says on stderr what stopHistory() throws.
+void leaveHistory(Engine& engine) noexcept;
 void dumpHistory(Engine& engine, const std::string& path);
 
 }  // namespace cistern
