@@ -1,3 +1,5 @@
+#include <fstream>
+
 #include "interop/recording/trace_of.hpp"
 #include "tests/recording/recording_testing.hpp"
 #include "tests/support/catch.hpp"
@@ -84,6 +86,20 @@ TEST_CASE("the trace of a recording is the one that a replay reads from the same
   CHECK(same == replayed);
   CHECK(replayed.notes == std::vector<std::string>{"a note"});
   CHECK(replayed.events[2].delta_us == 12);  // the mark's time and its own
+}
+
+TEST_CASE("the recording in the docs is read") {
+  std::ifstream docs(std::string(CISTERN_SOURCE_DIR) + "/docs/traces.md");
+  std::string content;
+  bool within = false;
+  for (std::string line; std::getline(docs, line);) {
+    if (line.starts_with("## ")) within = line == "## Recordings";
+    if (within && line.starts_with("    ")) content += line.substr(4) + "\n";
+  }
+  const Recording r = parsed(content);
+  CHECK(r.events.size() == 5);
+  CHECK(r.failures.at(0).limit == 25'769'803'776);
+  CHECK(r.first_recorded == 2);
 }
 
 TEST_CASE("a plain trace is a recording that knows neither stacks nor addresses") {

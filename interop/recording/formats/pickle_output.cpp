@@ -27,7 +27,7 @@ void PickleOutput::number(std::uint64_t value) {
 }
 
 void PickleOutput::text(std::string_view text) {
-  const auto known = texts_.find(std::string(text));
+  const auto known = texts_.find(text);
   if (known != texts_.end()) return recall(known->second);
   if (text.size() < 0x100) {
     out_.add("\x8c");

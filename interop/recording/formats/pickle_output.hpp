@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -41,11 +42,19 @@ class PickleOutput {
   }
 
  private:
+  // So that a text is looked up without a copy of it.
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+
   void little(std::uint64_t value, std::size_t width);
 
   TextOutput out_;
   std::uint32_t remembered_ = 0;
-  std::unordered_map<std::string, std::uint32_t> texts_;
+  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> texts_;
 };
 
 }  // namespace cistern::recording
