@@ -84,7 +84,7 @@ class RecordingReader final : private trace::LineSink {
     if (!is_ours) builder_.note(std::string(comment));
   }
 
-  // The first name counts.
+  // The first name counts. A recorder may learn the rest later, such as the names of streams.
   void take(const trace::Header& header) {
     if (header.name && !named_) builder_.rename(*header.name);
     named_ = named_ || header.name;
@@ -92,8 +92,8 @@ class RecordingReader final : private trace::LineSink {
       builder_.setStreamUses(header.stream_uses);
     }
     if (!header.recording) return;
-    builder_.setDevice(header.device);
-    builder_.setFirstRecorded(header.first_recorded);
+    if (!header.device.empty()) builder_.setDevice(header.device);
+    if (header.first_recorded > 0) builder_.setFirstRecorded(header.first_recorded);
     if (header.dump) builder_.setSource(Source::kDump);
     for (const auto& [stream, name] : header.stream_names) builder_.nameStream(stream, name);
   }

@@ -39,11 +39,12 @@ void addTables(RecordingBuilder& builder, const SnapshotTables& tables) {
 
 class RecordingSink final : public trace::HistorySink {
  public:
-  RecordingSink(const HistorySite& site, const SnapshotTables& tables, ReservedBefore reserved,
-                std::size_t entries)
-      : builder_(site), tables_(tables), reserved_(std::move(reserved)) {
+  RecordingSink(const HistorySite& site, const SnapshotTables& tables, const DeviceHistory& history)
+      : builder_(site), tables_(tables), reserved_(history), annotations_(history.annotations) {
+    passOverEarlier(history);
     addTables(builder_, tables);
-    builder_.expectEvents(entries + reserved_.atStart().size());
+    builder_.expectEvents(history.entries.size() + history.live_blocks.size() +
+                          reserved_.atStart().size() + annotations_.size());
     for (const Reserved& range : reserved_.atStart()) {
       const EventKind kind = range.expandable ? EventKind::kMap : EventKind::kReserve;
       builder_.memory(kind, range.begin, range.end - range.begin, streamName(range.stream),
@@ -84,9 +85,29 @@ class RecordingSink final : public trace::HistorySink {
     }
   }
 
+  std::optional<std::int64_t> annotate(std::int64_t until_us) override {
+    if (next_ == annotations_.size() || annotations_[next_].time_us > until_us) {
+      return std::nullopt;
+    }
+    builder_.mark(annotations_[next_].name);
+    return annotations_[next_++].time_us;
+  }
+
   RecordingBuilder& builder() { return builder_; }
 
  private:
+  // The record may have forgotten what came first, or know no times.
+  void passOverEarlier(const DeviceHistory& history) {
+    const bool has_times =
+        std::any_of(history.entries.begin(), history.entries.end(),
+                    [](const SnapshotEntry& entry) { return entry.time_us != 0; });
+    if (!has_times) next_ = annotations_.size();
+    while (next_ < annotations_.size() &&
+           annotations_[next_].time_us < history.entries.front().time_us) {
+      ++next_;
+    }
+  }
+
   std::uint64_t streamName(std::uint32_t stream) const { return tables_.streams[stream]; }
 
   bool memory(EventKind kind, const SnapshotEntry& entry, std::size_t index) {
@@ -109,12 +130,14 @@ class RecordingSink final : public trace::HistorySink {
   RecordingBuilder builder_;
   const SnapshotTables& tables_;
   ReservedBefore reserved_;
+  const std::vector<trace::SnapshotAnnotation> annotations_;
+  std::size_t next_ = 0;  // of annotations_
 };
 
 Recording recordingOf(DeviceHistory& history, const SnapshotTables& tables,
                       const std::string& file) {
   HistorySite site(file, history.device);
-  RecordingSink sink(site, tables, ReservedBefore(history), history.entries.size());
+  RecordingSink sink(site, tables, history);
   trace::replayHistory(history, site, sink);
   RecordingBuilder& builder = sink.builder();
   builder.setSource(Source::kPytorch);

@@ -13,6 +13,15 @@ std::string_view kindName(ValueKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+// The first are those that are their kind alone.
+PickleDocument::Values::Values() {
+  for (const ValueKind kind : {ValueKind::kNone, ValueKind::kBool, ValueKind::kInt,
+                               ValueKind::kWideInt, ValueKind::kFloat, ValueKind::kTaken}) {
+    push_back({0, 0, kind, true});
+  }
+  push_back({1, 0, ValueKind::kBool, true});
+}
+
 std::string_view PickleDocument::text(ValueId id) const {
   const auto* begin = reinterpret_cast<const char*>(values_[id].payload);
   return {begin, values_[id].length};

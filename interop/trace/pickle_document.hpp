@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -129,12 +130,25 @@ class PickleDocument {
     return values_[id].kind >= ValueKind::kList && values_[id].kind <= ValueKind::kSet;
   }
 
-  // A deque does not hold its values twice while it grows. The first are those that are their kind
-  // alone.
-  std::deque<Value> values_{{0, 0, ValueKind::kNone},      {0, 0, ValueKind::kBool},
-                            {0, 0, ValueKind::kInt, true}, {0, 0, ValueKind::kWideInt},
-                            {0, 0, ValueKind::kFloat},     {0, 0, ValueKind::kTaken, true},
-                            {1, 0, ValueKind::kBool}};
+  // Values in blocks, which never move: what grows does not hold them twice.
+  class Values {
+   public:
+    Values();
+    const Value& operator[](ValueId id) const { return blocks_[id / kBlock][id % kBlock]; }
+    Value& operator[](ValueId id) { return blocks_[id / kBlock][id % kBlock]; }
+    std::size_t size() const { return size_; }
+    void push_back(const Value& value) {
+      if (size_ % kBlock == 0) blocks_.push_back(std::make_unique<Value[]>(kBlock));
+      blocks_.back()[size_++ % kBlock] = value;
+    }
+
+   private:
+    static constexpr std::size_t kBlock = 1024;
+    std::vector<std::unique_ptr<Value[]>> blocks_;
+    std::size_t size_ = 0;
+  };
+
+  Values values_;
   std::vector<ValueId> items_;  // of all containers, and the gaps that those left which moved
 
   static constexpr std::size_t kMostReused = 128;

@@ -1,6 +1,7 @@
 #include "interop/trace/torch_replay.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -49,9 +50,11 @@ class Replay {
     sink_.began();
     for (std::uint32_t i = 0; !history.entries.empty(); ++i) {
       site_.entry = i;
+      annotate(history.entries.front().time_us);
       take(history.entries.front());
       history.entries.pop_front();
     }
+    annotate(std::numeric_limits<std::int64_t>::max());
     endOtherUses();
   }
 
@@ -61,6 +64,10 @@ class Replay {
     std::uint64_t allocation = 0;
     std::uint64_t call = 0;  ///< which of the program's calls it was
   };
+
+  void annotate(std::int64_t until_us) {
+    while (const auto time_us = sink_.annotate(until_us)) stamp(*time_us);
+  }
 
   void take(const SnapshotEntry& entry) {
     if (entry.isCall()) ++calls_;

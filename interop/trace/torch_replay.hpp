@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "interop/trace/torch_snapshot.hpp"
 #include "interop/trace/trace.hpp"
@@ -24,6 +25,9 @@ class HistorySink {
   /// An entry that is no call of the program's, in its place. `index` counts the entries. Returns
   /// whether the sink made an event of it.
   virtual bool other(const SnapshotEntry& entry, std::size_t index) = 0;
+  /// Makes an event of the next annotation up to `time_us`, and returns its time. None if there is
+  /// no such annotation.
+  virtual std::optional<std::int64_t> annotate(std::int64_t) { return std::nullopt; }
   /// The last event came so long after the one before it.
   virtual void elapsed(std::uint64_t delta_us) = 0;
   /// All blocks from before the record have come.

@@ -2,11 +2,13 @@
 //   {"device_traces": [[{"action", "addr", "size", "stream", "time_us", "frames", …}, …] for each
 //                      device],
 //    "segments": [{"device", "stream", "address", "total_size", "segment_pool_id", "blocks":
-//                  [{"address", "size", "requested_size", "state", "frames"}, …]}, …]}
+//                  [{"address", "size", "requested_size", "state", "frames"}, …]}, …],
+//    "external_annotations": [{"name", "stage", "device", "time_us"}, …]}
 // The same list or dict may stand in it many times over. So each entry is read once, and nothing
 // here walks more than one level of a list without a bound.
 #include "interop/trace/torch_snapshot.hpp"
 
+#include <algorithm>
 #include <map>
 #include <unordered_set>
 
@@ -27,6 +29,7 @@ class SnapshotReader {
   Snapshot read() {
     readTraces();
     readSegments();
+    if (detail_ == SnapshotDetail::kAll) readAnnotations();
     Snapshot snapshot;
     snapshot.tables = entries_.finishTables();
     for (auto& [number, device] : devices_) snapshot.devices.push_back(std::move(device));
@@ -40,6 +43,8 @@ class SnapshotReader {
   void readSegments();
   void readSegment(ValueId segment);
   void readBlock(ValueId block, SnapshotBlock& at, DeviceHistory& into);
+  void readAnnotations();
+  void readAnnotation(ValueId annotation);
   void requireFirstTime(ValueId entry);
 
   SnapshotFields& fields() { return entries_.fields(); }
@@ -159,6 +164,44 @@ void SnapshotReader::readBlock(ValueId block, SnapshotBlock& at, DeviceHistory& 
     live.stack = entries_.stackOf(document_, block);
   }
   at.address += bytes;
+}
+
+// ---- Annotations ----
+
+void SnapshotReader::readAnnotations() {
+  const auto list = document_.find(document_.root(), "external_annotations");
+  if (!list || document_.kind(*list) != ValueKind::kList) return;
+  for (const ValueId annotation : document_.items(*list)) {
+    if (document_.kind(annotation) == ValueKind::kDict) readAnnotation(annotation);
+  }
+  for (auto& [number, device] : devices_) {
+    std::stable_sort(device.annotations.begin(), device.annotations.end(),
+                     [](const SnapshotAnnotation& a, const SnapshotAnnotation& b) {
+                       return a.time_us < b.time_us;
+                     });
+  }
+}
+
+// Programs put there what they like, so one of another kind is passed over. So is the end of a
+// stretch of time.
+void SnapshotReader::readAnnotation(ValueId annotation) {
+  constexpr std::size_t kMost = std::size_t{1} << 16;
+  constexpr std::size_t kMostKeys = 64;  // a look-up walks them
+  if (document_.items(annotation).size() > 2 * kMostKeys) return;
+  const auto found = [&](std::string_view key, ValueKind kind) {
+    const auto value = document_.find(annotation, key);
+    return value && document_.kind(*value) == kind ? value : std::nullopt;
+  };
+  const auto name = found("name", ValueKind::kString), time = found("time_us", ValueKind::kInt);
+  const auto stage = found("stage", ValueKind::kString), gpu = found("device", ValueKind::kInt);
+  if (!name || !time || (stage && document_.text(*stage) == "END")) return;
+  const std::int64_t number = gpu ? document_.integer(*gpu) : 0;
+  const auto device = devices_.find(static_cast<std::uint32_t>(number));
+  if (device == devices_.end() || device->first != number) return;
+  std::vector<SnapshotAnnotation>& into = device->second.annotations;
+  if (into.size() < kMost) {
+    into.push_back({document_.integer(*time), std::string(document_.text(*name))});
+  }
 }
 
 }  // namespace

@@ -64,6 +64,12 @@ struct SnapshotSegment {
   bool expandable = false;  ///< pages are mapped and unmapped in it
 };
 
+/// A moment that the program or its profiler has named.
+struct SnapshotAnnotation {
+  std::int64_t time_us = 0;
+  std::string name;
+};
+
 /// One GPU's part of a snapshot.
 struct DeviceHistory {
   std::uint32_t device = 0;
@@ -71,6 +77,7 @@ struct DeviceHistory {
   std::uint64_t calls = 0;                 ///< of the entries, the program's own
   std::vector<SnapshotBlock> live_blocks;  ///< when the snapshot was taken
   std::vector<SnapshotSegment> segments;   ///< then, too
+  std::vector<SnapshotAnnotation> annotations;  ///< the first 2^16, in order of time; of kAll alone
 };
 
 struct Snapshot {

@@ -88,6 +88,17 @@ TEST_CASE("the trace of a recording is the one that a replay reads from the same
   CHECK(replayed.events[2].delta_us == 12);  // the mark's time and its own
 }
 
+TEST_CASE("a later comment may add to the header") {
+  const Recording r = parsed(
+      "# {\"name\": \"x\", \"recording\": 1, \"device\": \"gpu\", \"first_recorded\": 1}\na 1 1 0\n"
+      "# {\"recording\": 1, \"stream_names\": {\"1\": \"0x7f\"}}\na 1 0 0\n");
+  CHECK(r.name == "x");
+  CHECK(r.device == "gpu");
+  CHECK(r.first_recorded == 1);
+  CHECK(r.streams == std::vector<std::uint64_t>{0, 0x7f});
+  CHECK(r.notes.empty());
+}
+
 TEST_CASE("the recording in the docs is read") {
   std::ifstream docs(std::string(CISTERN_SOURCE_DIR) + "/docs/traces.md");
   std::string content;

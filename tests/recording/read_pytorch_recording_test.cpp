@@ -152,6 +152,27 @@ TEST_CASE("a failed request in a snapshot has what the device had free") {
   CHECK(r.failures[0].unused.empty());
 }
 
+TEST_CASE("annotations become moments in their place") {
+  const auto annotation = [](const std::string& name, std::uint64_t time,
+                             const std::string& stage) {
+    return dict({{"name", text(name)},
+                 {"stage", text(stage)},
+                 {"device", number(0)},
+                 {"time_us", number(time)}});
+  };
+  const std::string whole = snapshot(entry("alloc", 4096, 1, 10) + entry("alloc", 8192, 1, 30));
+  const std::string annotations =
+      list(annotation("late", 90, "START") + annotation("step", 20, "START") +
+           annotation("step", 25, "END") + annotation("early", 5, "START") + number(3));
+  const Recording r =
+      parsed(whole.substr(0, whole.size() - 1) + text("external_annotations") + annotations + "s.");
+  CHECK(r.marks == std::vector<std::string>{"step", "late"});
+  std::vector<std::uint64_t> times;
+  for (const Event& event : r.events) times.push_back(event.time_us);
+  CHECK(times == std::vector<std::uint64_t>{0, 10, 20, 80});
+  CHECK(r.events[1].kind == EventKind::kMark);
+}
+
 TEST_CASE("a snapshot without a history has the blocks of its end") {
   const Recording r = parsed(snapshot(
       "", list(segment(4096, 8192, kGraphPool, list(liveBlock(4096, 512, list(frame("f", 1))))))));
