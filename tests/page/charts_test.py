@@ -270,8 +270,40 @@ def test_units_read_well(show):
 
 
 def test_functions_of_cpp_lose_their_arguments(show):
-    found = show().execute_script("""const {functionOf, lineOf, isLibrary} = cistern.Names;
-        return [functionOf(["at::native::empty<std::pair<int, long>>(c10::IntArrayRef, bool)", "", 0]),
-                functionOf(["(anonymous namespace)::run(int)", "", 0]), functionOf(["f::operator()(int) const", "", 0]), functionOf(["<lambda>", "a.py", 1]),
-                lineOf(["forward", "??", 0]), lineOf(["f", "/home/me/a.py", 3]), isLibrary(["f", "/usr/lib/python3/x.py", 3])];""")
-    assert found == ["at::native::empty", "run", "f::operator()", "<lambda>", "forward", "a.py:3 in f", True]
+    found = show().execute_script("""const {functionOf} = cistern.Names;
+        return ["at::native::empty<std::pair<int, long>>(c10::IntArrayRef, bool)", "(anonymous namespace)::run(int)",
+                "f::operator()(int) const", "<lambda>"].map((name) => functionOf([name, "", 0]));""")
+    assert found == ["at::native::empty", "run", "f::operator()", "<lambda>"]
+
+
+def test_program_is_told_from_libraries_with_and_without_lines(show):
+    found = show().execute_script("""const {isLibrary} = cistern.Names; return [
+        ["f", "/home/me/train.py", 3], ["f", "/home/me/app+0x12ab", 0], ["f", "/usr/local/app/train.py", 3], ["f", "train.py", 3],
+        ["f", "/usr/lib/python3/x.py", 3], ["f", "/opt/conda/lib/python3.11/x.py", 3], ["f", "/home/me/libc10.so+0x1", 0],
+        ["f", "??", 0], ["std::vector<int>::push_back(int)", "/home/me/app+0x1", 0], ["f", "<frozen importlib>", 3]
+      ].map(isLibrary);""")
+    assert found == [False] * 4 + [True] * 6
+
+
+def test_sites_read_as_lines_or_as_functions(show):
+    found = show().execute_script("""const {lineOf} = cistern.Names; return [
+        ["forward", "/home/me/model.py", 3], ["", "model.py", 3], ["step(int)", "/home/me/app+0x12ab", 0], ["app+0x12ab", "/home/me/app+0x12ab", 0],
+        ["forward", "??", 0], ["", "", 0]].map(lineOf);""")
+    assert found == ["model.py:3 in forward", "model.py:3", "step in app", "app+0x12ab", "forward", "unknown function"]
+
+
+def test_hover_over_free_memory_tells_whose_it_is(show):
+    driver = show()
+    driver.execute_script("cistern.view.goMoment(arguments[0])", fail_index(driver))
+    settle(driver)
+    x, y, free = driver.execute_script("""const window = cistern.view.window(1), {at} = cistern.view.position;
+        const found = []; cistern.state.eachFree(window, at, (...piece) => found.push(piece));
+        const [address, bytes] = found.reduce((a, b) => a[1] > b[1] ? a : b);
+        const box = document.getElementById("map-box"), {sight, tape} = box.map.layout(1);
+        box.scrollIntoView({block: "center"});
+        let place = null;
+        sight.spans(tape.offset(address) + bytes / 2, 1, (x, y) => { place = [x, y + 5]; });
+        return [...place, bytes];""")
+    box = driver.find_element("id", "map-box")
+    ActionChains(driver).move_to_element_with_offset(box, x - box.size["width"] // 2, y - box.size["height"] // 2).perform()
+    assert f"{free // MIB} MiB free, of pool" in text(driver, "#hint")

@@ -47,6 +47,7 @@ def test_print_is_light_shows_every_row_and_fits_the_paper(show):
     for hidden in (".bar", "#scrub", "#holders .tools", ".flags"):
         assert not driver.find_element("css selector", hidden).is_displayed(), hidden
     assert len(rows(driver, "holders")) == 7
+    assert len(driver.find_elements("css selector", ".failure details[open] li")) == 4
     assert driver.execute_script(
         "return document.querySelector('#chart canvas').getBoundingClientRect().width") <= 700
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})

@@ -54,11 +54,13 @@ cistern.Map = class {
     body.replaceChildren(...[...(this.heat ? cistern.heatChart(this.heat, this.view) : []),
                              this.about, this.tools, this.box, this.detail, this.legendList]
                              .filter(Boolean));
+    this.box.map = this;
     cistern.mapActs(this);
   }
 
   legend() {
     const {el} = cistern;
+    const tinted = this.view.by === "pool" || this.view.by === "stream";
     const colours = cistern.colours.now();
     const entry = (colour, text) => el(
         "li", {}, el("span", {class: "swatch", style: {"--colour": colour}}), el("span", {text}));
@@ -67,7 +69,8 @@ cistern.Map = class {
         ([key, rank]) =>
             entry(cistern.colours.ofRank(rank), this.view.names.key(this.view.by, key)));
     this.legendList.replaceChildren(
-        ...keys, entry(colours.rest, "all others"), entry(colours.reserved, "reserved, free"),
+        ...keys, entry(colours.rest, "all others"),
+        entry(colours.reserved, tinted ? "pale: reserved, free" : "reserved, free"),
         entry(colours.pending, "freed, waits for other streams"));
     const radio = this.switcher && this.switcher.querySelector(`input[value="${this.view.by}"]`);
     if (radio) radio.checked = true;
@@ -135,7 +138,7 @@ cistern.Map = class {
     const paint = cistern.mapPaint;
     paint.axis(
         context, sight, (offset) => "0x" + Math.round(layout.tape.address(offset)).toString(16));
-    paint.exact(this.picture, layout, at, this.ranks(layout));
+    paint.exact(this.picture, layout, at, this.ranks(layout), paint.freeColours(this.view));
     this.picture.end(context);
     paint.ticks(context, sight, layout, at);
     if (this.chosen >= 0) this.drawChosen(context, layout, sight);

@@ -65,7 +65,13 @@ cistern.mapActs = (map) => {
           shown.heat.used[shown.heat.column(view.position.us) * shown.heat.model.rows + row] / 255;
       lines.unshift(el("p", {text: `${units.percent(used, 1)} of this stretch is allocated`}));
     } else {
-      lines.unshift(el("p", {text: "No block"}));
+      const free = cistern.state.freeAt(shown.layout.window, view.position.at, address);
+      lines.unshift(el("p", {
+        text: free ? `${units.bytes(free[1])} free, of ${view.names.pool(free[2])}, ${
+                         view.names.stream(free[3])}` :
+            shown.layout.window.pieces.length > 0 ? "Not reserved" :
+                                                    "No block"
+      }));
     }
     cistern.hint.show(lines, event.clientX, event.clientY);
   }

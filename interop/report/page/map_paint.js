@@ -74,15 +74,35 @@ cistern.mapPaint = (() => {
 
   const isReserved = (piece, at) => piece.from <= at && at < piece.until;
 
+  /**
+   * The colour of a piece's free memory: pale, and tinted by whose it is where the map tells pools
+   * or streams apart, since a request takes no memory of another.
+   */
+  function freeColours(view) {
+    const colours = cistern.colours.now();
+    const [ranks, made] = [view.ranks(), new Map()];
+    const tinted = view.by === "pool" || view.by === "stream";
+    return (piece) => {
+      const rank = tinted ? ranks.get(piece[view.by]) ?? -1 : -1;
+      if (!made.has(rank)) {
+        made.set(
+            rank,
+            rank < 0 ? pixel(colours.reserved) :
+                       pixel(colours.series[rank], 0.3, colours.reserved));
+      }
+      return made.get(rank);
+    };
+  }
+
   /** Reserved memory, then the blocks that live, then those that wait for other streams. */
-  function exact(picture, layout, at, ranks) {
+  function exact(picture, layout, at, ranks, free) {
     const {window, offsets} = layout;
     const {blocks, bytes, born, freed, gone} = window;
     const colours = cistern.colours.now();
-    const [free, pending] = [pixel(colours.reserved), pixel(colours.pending)];
+    const pending = pixel(colours.pending);
     const series = [...colours.series, colours.rest, colours.dim].map((colour) => pixel(colour));
     layout.pieces.forEach((piece) => {
-      if (isReserved(piece, at)) picture.run(piece.offset, piece.bytes, free, false);
+      if (isReserved(piece, at)) picture.run(piece.offset, piece.bytes, free(piece), false);
     });
     for (let b = window.placed; b < blocks; b += 1) {
       if (born[b] > at) continue;
@@ -123,5 +143,5 @@ cistern.mapPaint = (() => {
       picture.run(row * rowBytes, rowBytes, pixel(colours.accent, used, under), false);
     }
   }
-  return {axis, coarse, cursor, exact, ticks};
+  return {axis, coarse, cursor, exact, freeColours, ticks};
 })();

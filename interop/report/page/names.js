@@ -1,4 +1,13 @@
 // Names of what a recording counts: frames, stacks, labels, pools and streams.
+
+/**
+ * Files that are no program's own: installed packages, the system's, shared libraries, PyTorch's.
+ */
+cistern.LIBRARIES = [
+  /(^|\/)(site|dist)-packages\//, /^\/usr\/(?!local\/)/, /\/lib\/python[\d.]+\//, /^</,
+  /\.so(\.|\+|$)/, /(^|\/)(aten|c10|torch\/csrc)\//
+];
+
 cistern.Names = class {
   constructor(recording) {
     this.recording = recording;
@@ -15,10 +24,14 @@ cistern.Names = class {
     return frames;
   }
 
-  /** Whether the frame is of a library rather than of the program. */
-  static isLibrary([, file, line]) {
-    return !file || !line ||
-        /(^|\/)(site|dist)-packages\/|^\/usr\/|^<|(^|\/)(aten|c10|torch\/csrc)\//.test(file);
+  /**
+   * Whether the frame is of a library rather than of the program. A frame of a program without
+   * lines has a place in its file instead: "/home/me/app+0x1234".
+   */
+  static isLibrary([name, file, line]) {
+    const hasPlace = line > 0 || /\+0x[0-9a-f]+$/.test(file);
+    return !hasPlace || cistern.LIBRARIES.some((pattern) => pattern.test(file)) ||
+        /^(std|__gnu_cxx)::|^operator new/.test(name);
   }
 
   /** A file's name; recorders write "??" where they know none. */
@@ -34,10 +47,11 @@ cistern.Names = class {
     return short.length > 60 ? `${short.slice(0, 59)}…` : short || name;
   }
 
+  /** "train.py:42", or the function where the line is not known. */
   static place(frame) {
-    const file = cistern.Names.fileOf(frame);
-    if (!file) return cistern.Names.functionOf(frame) || "unknown function";
-    return frame[2] ? `${file.split("/").pop()}:${frame[2]}` : file.split("/").pop();
+    const file = cistern.Names.fileOf(frame).split("/").pop();
+    if (frame[2] > 0) return `${file}:${frame[2]}`;
+    return cistern.Names.functionOf(frame) || file || "unknown function";
   }
 
   static frameText(frame) {
@@ -48,10 +62,12 @@ cistern.Names = class {
     return name ? `${name}  ${where}` : where;
   }
 
-  /** "train.py:42 in forward". */
+  /** "train.py:42 in forward", or "forward in app" where the line is not known. */
   static lineOf(frame) {
     const [place, name] = [cistern.Names.place(frame), cistern.Names.functionOf(frame)];
-    return name && place !== name ? `${place} in ${name}` : place;
+    const file = cistern.Names.fileOf(frame).split("/").pop().replace(/\+0x[0-9a-f]+$/, "");
+    if (frame[2] > 0) return name ? `${place} in ${name}` : place;
+    return file && !place.startsWith(file) ? `${place} in ${file}` : place;
   }
 
   /**
@@ -132,5 +148,8 @@ cistern.stackElement = (names, stack, title = names.site(stack)) => {
                                 })));
     }
   };
-  return el("details", {class: "site", on: {toggle: fill}}, el("summary", {text: title}), list);
+  const details =
+      el("details", {class: "site", on: {toggle: fill}}, el("summary", {text: title}), list);
+  details.fill = fill;  // for paper, which does not wait for the event
+  return details;
 };

@@ -83,5 +83,5 @@ cistern.moveKeys = (event, view) => {
 cistern.goTo = (view, index) => {
   view.goMoment(index);
   document.getElementById("moment").scrollIntoView({block: "start"});
-  cistern.say(`${document.getElementById("moment-title").textContent} chosen`);
+  cistern.say(cistern.sentences.title(view, view.recording.moments[index]));
 };

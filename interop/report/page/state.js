@@ -93,6 +93,17 @@ cistern.state = (() => {
     });
   }
 
+  /**
+   * The free piece that holds an address: [address, bytes, pool, stream]; null if there is none.
+   */
+  function freeAt(window, at, place) {
+    let found = null;
+    eachFree(window, at, (address, bytes, {pool, stream}) => {
+      if (address <= place && place < address + bytes) found = [address, bytes, pool, stream];
+    });
+    return found;
+  }
+
   /** What is reserved, living, waiting and free; all in bytes. */
   function sums(window, at) {
     if (known.window === window && known.at === at) return known.sums;
@@ -122,5 +133,5 @@ cistern.state = (() => {
     });
     return found;
   }
-  return {eachFree, holders, piecesAt, sizes, sums};
+  return {eachFree, freeAt, holders, piecesAt, sizes, sums};
 })();

@@ -36,6 +36,10 @@ cistern.View = class {
   /** Draws everything again, at once, in the colours and the width that the page has now. */
   repaint(printing) {
     this.printing = printing;
+    document.querySelectorAll(".failure details.site").forEach((stack) => {
+      stack.fill();
+      stack.open = printing;
+    });
     ["colours", "redraw", "position"].forEach(
         (event) => this.listeners[event].forEach((act) => act()));
   }
