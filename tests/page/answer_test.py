@@ -52,6 +52,15 @@ def test_parts_without_content_say_why(show):
         assert words in text(driver, f"#{section}")
 
 
+def test_snapshot_of_one_moment_is_drawn_whole(show):
+    driver = show("snapshot")
+    settle(driver)
+    assert text(driver, "h1") == "12 MiB was in use when the snapshot was taken"
+    assert rows(driver, "holders")[0][0] == "model.py:31 in build"
+    assert "could not be drawn" not in text(driver, "main")
+    assert text(driver, "#map-about").startswith("Exact")
+
+
 def test_recording_without_events_says_so_everywhere(show):
     driver = show("empty")
     assert text(driver, "h1") == "Nothing was allocated"

@@ -127,6 +127,16 @@ def empty_recording():
     return recording
 
 
+def snapshot_recording():
+    """What lives at one moment, without any history: every event happens at once."""
+    program = Program(limit=64 * MIB, tick_us=0)
+    for _ in range(3):
+        program.allocate(4 * MIB, program.stack(MAIN, ("build", "model.py", 31)))
+    recording = models.recording(program, "snapshot", columns=1, spans=[(0, len(program.events))])
+    recording["heat"] = heat(recording, 4, 1)
+    return recording
+
+
 def compared():
     """Two nights: attention grew, the log went."""
     before, known = training_recording("monday")
@@ -144,6 +154,7 @@ def named(name):
     return {
         "training": lambda: models.model(training_recording()[0]),
         "bare": lambda: models.model(bare_recording()), "compared": compared,
+        "snapshot": lambda: models.model(snapshot_recording()),
         "empty": lambda: models.model(empty_recording()),
         "both": lambda: models.model(training_recording()[0], bare_recording())
     }[name]()

@@ -20,6 +20,8 @@ cistern.answer = (() => {
           sentences.during(view, first.at_us)}${more}`;
     }
     if (!top) return "Nothing was allocated";
+    if (recording.duration_us === 0)
+      return `${units.bytes(top.asked)} was in use when the snapshot was taken`;
     const {comparison, recordings} = view.model;
     if (comparison && recordings[comparison.after] === recording) {
       const [before, after] = comparison.peak;
@@ -45,7 +47,8 @@ cistern.answer = (() => {
       recording.file || recording.name, from, recording.device,
       units.counted(recording.allocations, "allocation")
     ];
-    if (recording.has_times) facts.push(units.duration(recording.duration_us));
+    if (recording.has_times && recording.duration_us > 0)
+      facts.push(units.duration(recording.duration_us));
     return facts.filter(Boolean).join(" · ");
   }
 

@@ -121,7 +121,8 @@
     start();
   } catch (error) {
     document.getElementById("loading").hidden = false;
-    document.getElementById("loading").textContent =
+    document.getElementById("loading").textContent = view ?
+        `A part of the page could not be drawn: ${error.message}` :
         `The page's data cannot be read: ${error.message}`;
     console.error(error);
   }

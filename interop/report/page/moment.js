@@ -50,17 +50,16 @@ cistern.moment = (() => {
       allocated: of(timeline.allocated),
       reserved: of(timeline.reserved),
       limit: timeline.limit,
-      exact: false,
       request: null
     };
     if (moment !== null) {
       const {asked, allocated, reserved, limit, request} = moments[moment];
-      return {asked, allocated, reserved, limit: limit || timeline.limit, request, exact: true};
+      return {asked, allocated, reserved, limit: limit || timeline.limit, request};
     }
     if (window === null) return coarse;
     const sums = cistern.state.sums(view.window(window), at);
     const reserved = sums.reserved > 0 ? sums.reserved : null;
-    return {...coarse, asked: sums.asked, reserved, allocated: null, exact: true};
+    return {...coarse, asked: sums.asked, reserved, allocated: null};
   }
 
   /** The parts of the memory, from what the program asked for to what nobody took. */

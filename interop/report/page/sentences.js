@@ -1,6 +1,6 @@
 // What happened, in words.
 cistern.sentences = (() => {
-  const {bytes, counted} = cistern.units;
+  const {bytes} = cistern.units;
   const WHY = {
     too_small: "lies in pieces that are smaller than the request",
     kept_whole: "is kept whole for large requests",
@@ -50,5 +50,5 @@ cistern.sentences = (() => {
   const growth = (leak) => leak.bytes_per_second > 0 ? `${bytes(leak.bytes_per_second)} a second` :
                                                        `${bytes(leak.bytes)} in all`;
 
-  return {asked, counted, during, growth, origin, sizes, title, unused};
+  return {asked, during, growth, origin, sizes, title, unused};
 })();

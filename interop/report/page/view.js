@@ -3,6 +3,8 @@
 cistern.View = class {
   constructor(recording, model) {
     this.recording = recording;
+    recording.timeline.edges = cistern.widened(recording.timeline.edges);
+    if (recording.heat) recording.heat.edges = cistern.widened(recording.heat.edges);
     this.model = model;
     this.names = new cistern.Names(recording);
     this.windows = recording.windows.map(() => null);
@@ -162,4 +164,11 @@ cistern.View = class {
     next = Math.max(0, Math.min(times.length - 1, next));
     if (times.length > 0) this.goMoment(next);
   }
+};
+
+/** Edges of columns; those of a recording of one moment are set apart, so that there is an axis. */
+cistern.widened = (edges) => {
+  const parts = Math.max(1, edges.length - 1);
+  return edges.length < 2 || edges[parts] > edges[0] ? edges :
+                                                       edges.map((_, i) => edges[0] + i / parts);
 };

@@ -149,8 +149,6 @@ cistern.Window = class {
 
   /** How many events have happened at a time. */
   atTime(us) { return d3.bisectRight(this.times, us); }
-
-  covers(us) { return this.count > 0 && us >= this.startUs && us <= this.times[this.count - 1]; }
 };
 
 /** The number of an event that never comes. */
