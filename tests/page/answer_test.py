@@ -56,6 +56,7 @@ def test_snapshot_of_one_moment_is_drawn_whole(show):
     driver = show("snapshot")
     settle(driver)
     assert text(driver, "h1") == "12 MiB was in use when the snapshot was taken"
+    assert "of one moment" in text(driver, "#time")
     assert rows(driver, "holders")[0][0] == "model.py:31 in build"
     assert "could not be drawn" not in text(driver, "main")
     assert text(driver, "#map-about").startswith("Exact")

@@ -20,8 +20,7 @@ cistern.answer = (() => {
           sentences.during(view, first.at_us)}${more}`;
     }
     if (!top) return "Nothing was allocated";
-    if (recording.duration_us === 0)
-      return `${units.bytes(top.asked)} was in use when the snapshot was taken`;
+    if (view.isMoment) return `${units.bytes(top.asked)} was in use when the snapshot was taken`;
     const {comparison, recordings} = view.model;
     if (comparison && recordings[comparison.after] === recording) {
       const [before, after] = comparison.peak;

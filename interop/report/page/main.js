@@ -31,6 +31,16 @@
     }
   }
 
+  /** A recording of one moment has no curve. */
+  function overTime(node, shown) {
+    if (shown.isMoment) {
+      node.replaceChildren(cistern.empty(
+          "The recording is of one moment, so nothing changes over time. The parts below show it."));
+      return;
+    }
+    new cistern.Timeline(node, shown);
+  }
+
   function show(model, index) {
     const recording = model.recordings[index];
     cistern.hint.hide();
@@ -38,7 +48,7 @@
     cistern.view = view;
     const shown = view;
     part("answer", (node) => cistern.answer.draw(node, shown));
-    part("time", (node) => new cistern.Timeline(node, shown));
+    part("time", (node) => overTime(node, shown));
     cistern.scrub.build(document.getElementById("scrub"), shown);
     part("moment", (node) => cistern.moment.draw(node, shown));
     part("holders", (node) => new cistern.Holders(node, shown));

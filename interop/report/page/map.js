@@ -51,9 +51,10 @@ cistern.Map = class {
         el("span", {class: "group"}, button("Zoom in", () => this.zoomBy(2)),
            button("Zoom out", () => this.zoomBy(0.5)), button("Show all", () => this.zoomBy(0)));
     this.tools = el("div", {class: "tools"}, this.switcher, this.zoomers);
-    body.replaceChildren(...[...(this.heat ? cistern.heatChart(this.heat, this.view) : []),
-                             this.about, this.tools, this.box, this.detail, this.legendList]
-                             .filter(Boolean));
+    body.replaceChildren(
+        ...[...(this.heat && !this.view.isMoment ? cistern.heatChart(this.heat, this.view) : []),
+            this.about, this.tools, this.box, this.detail, this.legendList]
+            .filter(Boolean));
     this.box.map = this;
     cistern.mapActs(this);
   }

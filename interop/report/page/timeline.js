@@ -138,7 +138,7 @@ cistern.Timeline = class {
       this.frame.bottom, this.frame.top
     ]);
     const paint = cistern.timelinePaint;
-    paint.axes(context, this.frame, this.x, this.y, (us) => this.view.time(us));
+    paint.axes(context, this.frame, this.x, this.y, this.view);
     context.save();
     context.beginPath();
     context.rect(this.frame.left, 0, this.frame.right - this.frame.left, this.frame.bottom);

@@ -8,7 +8,7 @@ cistern.timelinePaint = (() => {
     ];
   }
 
-  function axes(context, frame, x, y, time) {
+  function axes(context, frame, x, y, view) {
     const colours = cistern.colours.now();
     context.font = "11px system-ui, sans-serif";
     context.lineWidth = 1;
@@ -27,9 +27,11 @@ cistern.timelinePaint = (() => {
     context.textBaseline = "top";
     context.textAlign = "center";
     const wide = Math.max(2, Math.floor((frame.right - frame.left) / 130));
-    x.ticks(wide).forEach((tick) => {
+    const ticks =
+        x.ticks(wide).filter((tick) => view.recording.has_times || Number.isInteger(tick));
+    ticks.forEach((tick) => {
       if (x(tick) > frame.left + 20 && x(tick) < frame.right - 20)
-        context.fillText(time(tick), x(tick), frame.bottom + 6);
+        context.fillText(view.time(tick), x(tick), frame.bottom + 6);
     });
   }
 

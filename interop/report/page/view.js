@@ -3,6 +3,7 @@
 cistern.View = class {
   constructor(recording, model) {
     this.recording = recording;
+    this.isMoment = recording.events > 0 && recording.duration_us === 0;
     recording.timeline.edges = cistern.widened(recording.timeline.edges);
     if (recording.heat) recording.heat.edges = cistern.widened(recording.heat.edges);
     this.model = model;
