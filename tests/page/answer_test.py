@@ -77,6 +77,14 @@ def test_labels_and_device_calls_have_their_numbers(show):
     assert rows(driver, "calls") == [["Segments taken from the device", "13", "340 MiB"]]
 
 
+def test_of_many_failures_the_first_stand_open(show):
+    driver = show("failures")
+    assert text(driver, "h1").endswith("the first of 5 that failed")
+    assert len([card for card in driver.find_elements("css selector", ".card.failure") if card.is_displayed()]) == 3
+    driver.find_element("css selector", "details.card > summary").click()
+    assert len([card for card in driver.find_elements("css selector", ".card.failure") if card.is_displayed()]) == 5
+
+
 def test_comparison_says_what_grew_and_what_went(show):
     driver = show("compared")
     assert text(driver, "h1").startswith("A request for 96 MiB")

@@ -142,6 +142,7 @@ def test_click_on_the_chart_chooses_that_time(show):
     ActionChains(driver).move_to_element(chart).click().perform()
     settle(driver)
     us = driver.execute_script("return cistern.view.position.us")
+    assert driver.switch_to.active_element == chart
     assert 0.4 < us / driver.execute_script("return cistern.view.recording.duration_us") < 0.6
 
 

@@ -127,6 +127,18 @@ def empty_recording():
     return recording
 
 
+def failing_recording():
+    """Five requests that find no memory."""
+    program = Program(limit=32 * MIB)
+    numbers = []
+    for _ in range(5):
+        program.allocate(MIB)
+        program.allocate(40 * MIB)
+        numbers.append(len(program.events))
+    return models.recording(program, "failures", spans=[(0, len(program.events))],
+                            moments=[(number, "failure", "Failed request") for number in numbers])
+
+
 def snapshot_recording():
     """What lives at one moment, without any history: every event happens at once."""
     program = Program(limit=64 * MIB, tick_us=0)
@@ -154,6 +166,7 @@ def named(name):
     return {
         "training": lambda: models.model(training_recording()[0]),
         "bare": lambda: models.model(bare_recording()), "compared": compared,
+        "failures": lambda: models.model(failing_recording()),
         "snapshot": lambda: models.model(snapshot_recording()),
         "empty": lambda: models.model(empty_recording()),
         "both": lambda: models.model(training_recording()[0], bare_recording())

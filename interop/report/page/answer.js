@@ -128,6 +128,14 @@ cistern.answer = (() => {
     return parts.join(" ");
   }
 
+  /** For a failure whose free memory nobody has accounted for. */
+  function unexplained({reserved, allocated, asked}) {
+    if (reserved === null) return "The recording does not say which memory was reserved.";
+    return reserved > (allocated ?? asked) ?
+        "The recording does not say why the rest of the reserved memory could not be used." :
+        "No reserved memory was free.";
+  }
+
   /** One failed request: what was asked, why it did not fit, what would have made it fit. */
   function failure(view, moment) {
     const index = view.recording.moments.indexOf(moment);
@@ -145,7 +153,7 @@ cistern.answer = (() => {
             cistern.stackElement(view.names, moment.request.stack) :
             null,
         el("h3", {text: "Why it did not fit"}), el("p", {text: room(moment)}),
-        why.length > 0 ? list(why) : el("p", {text: "No reserved memory was free."}),
+        why.length > 0 ? list(why) : el("p", {text: unexplained(moment)}),
         moment.device_error ?
             el("p", {class: "soft", text: `The device said: ${moment.device_error}`}) :
             null,

@@ -104,6 +104,7 @@
       width = now;
     })).observe(document.getElementById("main"));
     document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") cistern.hint.hide();
       if (event.key !== "/" || /INPUT|SELECT|TEXTAREA/.test(document.activeElement.tagName)) return;
       event.preventDefault();
       document.getElementById("holders-search").focus();
