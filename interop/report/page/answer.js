@@ -202,32 +202,48 @@ cistern.answer = (() => {
         el("p", {}, el("a", {href: "#comparison", text: "All that grew and went"})));
   }
 
+  /** A failure as a card, and those behind the first few folded away. */
+  function failureCards(view, failed) {
+    const cards = failed.slice(0, SHOWN).map((moment) => failure(view, moment));
+    const others = failed.slice(SHOWN);
+    if (others.length === 0) return cards;
+    return [
+      ...cards,
+      el("details", {class: "card"},
+         el("summary", {text: `${units.count(others.length)} more failed requests`}),
+         others.map((moment) => failure(view, moment)))
+    ];
+  }
+
+  /** Who held the memory: when the first request failed, else at the peak. */
+  function heldCard(view, failed) {
+    const [first] = failed;
+    const top = peak(view.recording);
+    if (first && first.holders.length > 0) {
+      const which = failed.length > 1 ? "the first request" : "it";
+      return held(view, first, `Who held the memory when ${which} failed`);
+    }
+    return top ? held(view, top, "Who held the memory at the peak") : null;
+  }
+
+  function placing(view) {
+    const {placed_by: policy} = view.recording;
+    return policy ? el("p", {
+      class: "soft",
+      text:
+          `The recording has no addresses. A replay under the policy “${policy}” placed the blocks.`
+    }) :
+                    null;
+  }
+
   function draw(body, view) {
     document.getElementById("answer-title").textContent = headline(view);
     const failed = failures(view.recording);
-    const top = peak(view.recording);
-    const cards = failed.slice(0, SHOWN).map((moment) => failure(view, moment));
-    const others = failed.slice(SHOWN);
-    if (others.length > 0) {
-      cards.push(
-          el("details", {class: "card"},
-             el("summary", {text: `${units.count(others.length)} more failed requests`}),
-             others.map((moment) => failure(view, moment))));
-    }
-    const holders = failed[0] && failed[0].holders.length > 0 ?
-        held(view, failed[0], "Who held the memory when it failed") :
-        top ? held(view, top, "Who held the memory at the peak") :
-              null;
-    const notes = view.recording.placed_by ? el("p", {
-      class: "soft",
-      text: `The recording has no addresses. A replay under the policy ` +
-          `“${view.recording.placed_by}” placed the blocks.`
-    }) :
-                                             null;
-    body.replaceChildren(
-        el("p", {class: "soft", text: origin(view)}), figures(view), ...[notes].filter(Boolean),
-        el("div", {class: "cards"},
-           ...[...cards, holders, growing(view), compared(view)].filter(Boolean)));
+    const [first, ...others] = failureCards(view, failed);
+    const cards = [first, heldCard(view, failed), growing(view), compared(view), ...others];
+    body.replaceChildren(...[el("p", {class: "soft", text: origin(view)}), figures(view),
+                             placing(view), el("div", {class: "cards"}, cards)]
+                             .filter(Boolean));
   }
   return {draw, failures, headline, peak};
 })();

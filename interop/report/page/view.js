@@ -75,26 +75,19 @@ cistern.View = class {
   window(index) {
     if (index === null || index === undefined || !this.recording.windows[index]) return null;
     if (!this.windows[index]) {
-      this.windows[index] = new cistern.Window(this.recording.windows[index], this.startOf(index));
+      const told = this.recording.windows[index];
+      const model = told.packed ? {...told, ...cistern.data.unpacked(told.packed)} : told;
+      this.windows[index] = new cistern.Window(model);
     }
     return this.windows[index];
-  }
-
-  /** When a window begins. A window that does not say is dated by a moment within it. */
-  startOf(index) {
-    const model = this.recording.windows[index];
-    if (model.start_us !== undefined) return model.start_us;
-    const moment = this.recording.moments.find((m) => m.window === index);
-    if (!moment) return 0;
-    return moment.at_us - d3.sum(model.events.dt_us.slice(0, moment.at));
   }
 
   /** When a window begins and ends, without unpacking it. */
   span(index) {
     this.spans = this.spans || [];
     if (!this.spans[index]) {
-      const start = this.startOf(index);
-      this.spans[index] = [start, start + d3.sum(this.recording.windows[index].events.dt_us)];
+      const {start_us: start, end_us: end, events} = this.recording.windows[index];
+      this.spans[index] = [start, end ?? start + d3.sum(events.dt_us)];
     }
     return this.spans[index];
   }

@@ -3,14 +3,14 @@
 // over arrays: block b lives after `at` events if born[b] <= at < freed[b], and waits for other
 // streams' work if freed[b] <= at < gone[b].
 cistern.Window = class {
-  constructor(model, startUs) {
+  constructor(model) {
     this.first = model.first;
     this.count = model.count;
-    this.startUs = startUs;
+    this.startUs = model.start_us;
     const events = model.events;
     this.kind = Uint8Array.from(events.kind);
     this.eventBlock = Int32Array.from(events.block);
-    this.times = this.sums(events.dt_us, startUs);
+    this.times = this.sums(events.dt_us, this.startUs);
     const addresses = this.sums(events.address, 0);
     this.makeBlocks(model.blocks, events, addresses);
     this.applyEvents();
