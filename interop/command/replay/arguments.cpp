@@ -24,21 +24,6 @@ constexpr double kMostLagUs = 3.6e9;           // an hour
 constexpr std::pair<std::string_view, double> kLagUnits[] = {
     {"", 1}, {"us", 1}, {"µs", 1}, {"ms", 1e3}, {"s", 1e6}};
 
-/// None where `text` is empty, as where the option is not given. A number without a unit is bytes,
-/// and so few of them that a unit is missing are refused.
-std::optional<std::uint64_t> parseSize(std::string_view option, const std::string& text) try {
-  if (text.empty()) return std::nullopt;
-  const std::uint64_t bytes = parseBytes(text);
-  if (bytes == 0) throw UsageError(fmt::format("{} {}: must be more than nothing", option, text));
-  if (bytes < kFewBytes && readCount(text)) {
-    throw UsageError(fmt::format("{}: {} is {}; write {}GiB or {}MiB, or {}B if bytes are meant",
-                                 option, text, counted(bytes, "byte"), text, text, text));
-  }
-  return bytes;
-} catch (const InvalidArgument& error) {
-  throw UsageError(fmt::format("{}: {}", option, error.what()));
-}
-
 /// "10000", "10000us", "10ms" or "0.01s", in µs; 0 where it is not given.
 std::uint64_t parseLag(const std::string& text) {
   if (text.empty()) return 0;
@@ -142,6 +127,19 @@ void requireOneProgram(const ReplaySettings& s) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> parseSize(std::string_view option, const std::string& text) try {
+  if (text.empty()) return std::nullopt;
+  const std::uint64_t bytes = parseBytes(text);
+  if (bytes == 0) throw UsageError(fmt::format("{} {}: must be more than nothing", option, text));
+  if (bytes < kFewBytes && readCount(text)) {
+    throw UsageError(fmt::format("{}: {} is {}; write {}GiB or {}MiB, or {}B if bytes are meant",
+                                 option, text, counted(bytes, "byte"), text, text, text));
+  }
+  return bytes;
+} catch (const InvalidArgument& error) {
+  throw UsageError(fmt::format("{}: {}", option, error.what()));
+}
 
 ReplaySettings settingsFrom(const Arguments& a) {
   ReplaySettings s;

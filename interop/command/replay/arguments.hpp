@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interop/command/replay/replay_settings.hpp"
@@ -31,6 +32,11 @@ struct Arguments {
   std::string plot;
   std::string progress;
 };
+
+/// A size in bytes: the value `text` of an option. None where `text` is empty, as where the option
+/// is not given. A number without a unit is bytes, and so few of them that a unit is missing are
+/// refused. Throws UsageError, which names both.
+std::optional<std::uint64_t> parseSize(std::string_view option, const std::string& text);
 
 /// Includes the options from the environment. Throws UsageError or OptionError, which name the
 /// given value and the allowed ones.

@@ -6,6 +6,7 @@
 
 #include "interop/command/replay/fit.hpp"
 #include "interop/command/replay/replayer.hpp"
+#include "interop/command/replay/reserved_watch.hpp"
 
 namespace cistern::command {
 namespace {
@@ -61,7 +62,7 @@ Measurement replay(const Script& script, const PolicyKind& kind, const ReplaySet
   const auto policy = kind.make(stage.device(), {settings.options, capacity});
   std::optional<Checker> checker;
   if (settings.check) checker.emplace(*stage.sim());
-  std::optional<Watch> watch;
+  std::optional<ReservedWatch> watch;
   if (!settings.plot.empty()) watch.emplace(*policy, Timeline(script, settings.rounds));
   Replayer replayer(script, stage, *policy, checker ? &*checker : nullptr,
                     watch ? &*watch : nullptr, settings.threads);

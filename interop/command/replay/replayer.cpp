@@ -87,10 +87,15 @@ void Replayer::play(const OnProgress& on_progress) {
 
 // One at a time, so that the loop of unwatched replays knows nothing of it.
 void Replayer::playWatched(PlaySome play_some, std::size_t count) {
+  const bool left_out = watch_->isLeftOut();
   for (; count > 0; --count) {
     const Step& step = script_.steps[played_];
     (this->*play_some)(1);
-    meter_.leaveOut([&] { watch_->stepped(step); });
+    if (left_out) {
+      meter_.leaveOut([&] { watch_->stepped(step); });
+    } else {
+      watch_->stepped(step);
+    }
   }
 }
 

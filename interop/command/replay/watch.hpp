@@ -1,38 +1,23 @@
-// Looks after each step at what a policy has reserved, for the picture of --plot.
+// Looks after each step at a policy. A picture, or a report, keeps what it sees.
 #pragma once
 
-#include <cstdint>
-
-#include "interop/command/plot/picture.hpp"
-#include "interop/command/replay/policy.hpp"
-#include "interop/command/replay/timeline.hpp"
+#include "interop/command/replay/script.hpp"
 
 namespace cistern::command {
 
 class Watch {
  public:
-  Watch(const Policy& policy, const Timeline& timeline)
-      : policy_(policy), timeline_(timeline), curve_(timeline.span(), kPictureColumns) {}
+  Watch() = default;
+  virtual ~Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
 
-  void stepped(const Step& step) {
-    now_ += timeline_.lengthOf(step);
-    look();
-  }
-  // Within one step a policy may take memory and give it back: the peak tells.
-  void look() {
-    const ReservedBytes reserved = policy_.reserved();
-    if (reserved.peak > peak_) curve_.add(now_, peak_ = reserved.peak);
-    curve_.add(now_, reserved.now);
-  }
-
-  const Curve& reserved() const { return curve_; }
-
- private:
-  const Policy& policy_;
-  const Timeline timeline_;
-  std::uint64_t now_ = 0;
-  std::uint64_t peak_ = 0;
-  Curve curve_;
+  /// The step has been served.
+  virtual void stepped(const Step& step) = 0;
+  /// Before the first step of a round, and after the last, which may not have been served.
+  virtual void look() = 0;
+  /// Whether its work is left out of what the replay measures. That takes longer than most work.
+  virtual bool isLeftOut() const { return true; }
 };
 
 }  // namespace cistern::command
