@@ -1,0 +1,99 @@
+#include "interop/report/advice.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "allocator/base/bytes.hpp"
+#include "interop/report/names.hpp"
+
+namespace cistern::report {
+namespace {
+
+constexpr std::size_t kMostNamed = 3;  // more are no advice
+
+std::uint64_t unusedFor(const Shortage& shortage, std::string_view why) {
+  for (const recording::Unused& unused : shortage.unused) {
+    if (unused.why == why) return unused.bytes;
+  }
+  return 0;
+}
+
+std::string more(const Shortage& shortage, std::uint64_t missing) {
+  const std::string all = formatBytes(shortage.request.bytes);
+  if (!shortage.knows_available)
+    return fmt::format("The request needs {} in one piece: that much more memory serves it.", all);
+  return fmt::format(
+      "{} more of limit or of device memory serves the request of {}: {} can still be taken.",
+      formatBytes(missing), all, formatBytes(shortage.available));
+}
+
+std::string inPieces(const Shortage& shortage, std::uint64_t missing) {
+  const std::uint64_t pieces = unusedFor(shortage, "too_small");
+  if (pieces < missing || missing == 0) return {};
+  return fmt::format(
+      "Enough is free, in pieces: {} for the {} that are missing. An allocator that moves pages "
+      "puts such pieces together: Cistern does, and PyTorch's expandable segments do in part.",
+      formatBytes(pieces), formatBytes(missing));
+}
+
+std::string ofOthers(const Shortage& shortage, std::uint64_t missing, std::string_view why,
+                     std::string_view way) {
+  const std::uint64_t bytes = unusedFor(shortage, why);
+  if (bytes < missing || missing == 0) return {};
+  return fmt::format("{} {}", formatBytes(bytes), way);
+}
+
+/// The smallest holder that has enough; else the largest ones together.
+std::string freeFirst(const recording::Recording& recording, const Shortage& shortage,
+                      std::uint64_t missing) {
+  const auto& holders = shortage.holders;
+  const auto enough = std::find_if(holders.rbegin(), holders.rend(),
+                                   [&](const Holder& h) { return h.bytes >= missing; });
+  if (enough != holders.rend()) {
+    return fmt::format("Free the {} of {} first: they hold {}.", countedBlocks(enough->blocks),
+                       nameOf(recording, *enough), formatBytes(enough->bytes));
+  }
+  std::uint64_t bytes = 0;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kMostNamed, holders.size()); ++i) {
+    bytes += holders[i].bytes;
+    names += (i == 0 ? "" : ", ") + nameOf(recording, holders[i]);
+  }
+  if (bytes < missing) return {};
+  return fmt::format("Free the blocks of {} first: together they hold {}.", names,
+                     formatBytes(bytes));
+}
+
+}  // namespace
+
+std::string nameOf(const recording::Recording& recording, const Holder& holder) {
+  if (holder.stack != 0) return siteOf(recording, holder.stack);
+  if (holder.label != 0) return fmt::format("label {}", labelOf(recording, holder.label));
+  return streamOf(recording, holder.stream);
+}
+
+std::vector<std::string> adviceFor(const recording::Recording& recording,
+                                   const Shortage& shortage) {
+  const std::uint64_t missing = shortage.request.bytes > shortage.available
+                                    ? shortage.request.bytes - shortage.available
+                                    : shortage.request.bytes;
+  std::vector<std::string> advice;
+  const auto add = [&](std::string text) {
+    if (!text.empty()) advice.push_back(std::move(text));
+  };
+  add(inPieces(shortage, missing));
+  add(ofOthers(shortage, missing, "other_stream",
+               "is free in other streams' memory: empty the cache, or let the streams share it."));
+  add(ofOthers(shortage, missing, "incomplete",
+               "is freed and waits for queued work: wait for that work before the request."));
+  add(ofOthers(
+      shortage, missing, "other_pool",
+      "is free in other pools: reset or destroy the graphs and pools that are not needed."));
+  add(more(shortage, missing));
+  add(freeFirst(recording, shortage, missing));
+  return advice;
+}
+
+}  // namespace cistern::report

@@ -1,0 +1,29 @@
+// What would have made a failed request fit, in sentences.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interop/recording/recording_model.hpp"
+#include "interop/report/holders.hpp"
+#include "interop/report/unused.hpp"
+
+namespace cistern::report {
+
+/// The state at a failure. Sizes in bytes.
+struct Shortage {
+  Request request;
+  std::uint64_t available = 0;  ///< what the allocator could still have taken from the device
+  bool knows_available = false;
+  std::vector<recording::Unused> unused;
+  std::vector<Holder> holders;  ///< most bytes first
+};
+
+/// The name of a holder for people: its label, or else its innermost frame, or else its stream.
+std::string nameOf(const recording::Recording& recording, const Holder& holder);
+
+/// At least one sentence; the surest way first.
+std::vector<std::string> adviceFor(const recording::Recording& recording, const Shortage& shortage);
+
+}  // namespace cistern::report

@@ -1,0 +1,69 @@
+// The bytes over time: asked for, allocated, reserved, and reserved by other policies.
+#include "interop/report/analyses.hpp"
+#include "interop/report/reserved.hpp"
+
+namespace cistern::report {
+namespace {
+
+using nlohmann::json;
+using recording::EventKind;
+
+std::vector<std::uint64_t> allocatedOf(const Study& study) {
+  ColumnMost most(study.columns);
+  std::uint64_t taken = 0;
+  const auto& events = study.recorded().events;
+  for (std::uint32_t number = 0; number < events.size(); ++number) {
+    const recording::Event& event = events[number];
+    if (event.kind == EventKind::kAllocate) taken += takenBytes(event.value);
+    if (event.kind == EventKind::kFree || event.kind == EventKind::kUsesEnd) {
+      const Life& life = study.lives[event.value];
+      if (life.ended == number) taken -= takenBytes(life.bytes);
+    }
+    most.add(event.time_us, taken);
+  }
+  return most.finish();
+}
+
+json reservedOf(const Study& study) {
+  if (!study.subject.reserved.empty()) return study.subject.reserved;
+  if (!study.recorded().has_reserved) return nullptr;
+  ColumnMost most(study.columns);
+  std::uint64_t reserved = 0;
+  for (const recording::Event& event : study.recorded().events) {
+    if (const std::int64_t change = reservedChange(event); change != 0)
+      most.add(event.time_us, reserved += std::uint64_t(change));
+  }
+  return most.finish();
+}
+
+json limitOf(const Study& study) {
+  if (study.subject.limit) return *study.subject.limit;
+  std::uint64_t limit = 0;
+  for (const recording::Failure& failure : study.recorded().failures) {
+    if (failure.limit != 0) limit = failure.limit;
+  }
+  return limit == 0 ? json() : json(limit);
+}
+
+json policiesOf(const Study& study) {
+  json policies = json::array();
+  for (const PolicyCurve& curve : study.subject.policies) {
+    policies.push_back({{"name", curve.name},
+                        {"reserved", curve.reserved},
+                        {"failed_at", curve.failed_at_us ? json(*curve.failed_at_us) : json()},
+                        {"failure", curve.failure},
+                        {"peak", curve.peak}});
+  }
+  return policies;
+}
+
+}  // namespace
+
+json timeline(const Study& study) {
+  return {{"edges", study.columns.edges()},  {"asked", study.peaks.asked},
+          {"allocated", allocatedOf(study)}, {"reserved", reservedOf(study)},
+          {"limit", limitOf(study)},         {"stacked", stacked(study)},
+          {"policies", policiesOf(study)}};
+}
+
+}  // namespace cistern::report

@@ -1,0 +1,142 @@
+#include "interop/report/model.hpp"
+
+#include <array>
+#include <string_view>
+
+#include "interop/report/analyses.hpp"
+#include "interop/report/comparison.hpp"
+#include "interop/report/moments.hpp"
+#include "interop/report/names.hpp"
+#include "interop/report/windows.hpp"
+
+namespace cistern::report {
+namespace {
+
+using nlohmann::json;
+using recording::EventKind;
+using recording::Recording;
+
+constexpr std::size_t kMostMarks = 2'000;
+constexpr std::array<const char*, 5> kSources = {"trace", "dump", "snapshot", "pytorch", "rmm"};
+
+json tables(const Recording& recorded) {
+  json streams = json::array(), pools = json::array(), labels = json::array();
+  json frames = json::array(), stacks = json::array();
+  for (std::uint32_t i = 0; i < recorded.streams.size(); ++i)
+    streams.push_back(streamOf(recorded, i));
+  for (std::uint32_t i = 0; i < recorded.pools.size(); ++i) pools.push_back(poolOf(recorded, i));
+  for (const auto& label : recorded.labels) labels.push_back({label.name, label.parent});
+  for (const auto& frame : recorded.frames)
+    frames.push_back({frame.function, frame.file, frame.line});
+  for (const auto& stack : recorded.stacks) stacks.push_back({stack.parent, stack.frame});
+  return {{"streams", streams},
+          {"pools", pools},
+          {"labels", labels},
+          {"frames", frames},
+          {"stacks", stacks}};
+}
+
+/// The moments that the program names: [time, event, text]. Evenly thinned out if there are many.
+json marks(const Recording& recorded, std::vector<std::string>& notes) {
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t number = 0; number < recorded.events.size(); ++number)
+    if (recorded.events[number].kind == EventKind::kMark) numbers.push_back(number);
+  const std::size_t each = numbers.size() / kMostMarks + 1;
+  if (each > 1) {
+    notes.push_back("The program names " + std::to_string(numbers.size()) + " moments. One in " +
+                    std::to_string(each) + " is shown.");
+  }
+  json rows = json::array();
+  for (std::size_t i = 0; i < numbers.size(); i += each) {
+    const recording::Event& event = recorded.events[numbers[i]];
+    rows.push_back({event.time_us, numbers[i], recorded.marks[event.value]});
+  }
+  return rows;
+}
+
+std::size_t failedOf(const Recording& recorded) {
+  std::size_t failed = 0;
+  for (const recording::Event& event : recorded.events) failed += event.kind == EventKind::kFailed;
+  return failed;
+}
+
+json facts(const Subject& subject) {
+  const Recording& r = subject.recording;
+  return {
+      {"name", r.name},
+      {"file", r.file},
+      {"source", kSources[std::size_t(r.source)]},
+      {"device", r.device},
+      {"placed_by", subject.placed_by.empty() ? json() : json(subject.placed_by)},
+      {"events", r.events.size()},
+      {"allocations", r.allocations},
+      {"first_recorded", r.first_recorded},
+      {"failed", failedOf(r)},
+      {"duration_us", r.events.empty() ? 0 : r.events.back().time_us - r.events.front().time_us},
+      {"has_times", r.has_times}};
+}
+
+/// What the file says for people. The comment that names a recording is for programs.
+std::vector<std::string> notesOf(const Recording& recorded) {
+  std::vector<std::string> notes;
+  for (const std::string& note : recorded.notes)
+    if (note.rfind('{', 0) != 0) notes.push_back(note);
+  return notes;
+}
+
+void addMoments(const Study& study, bool with_windows, json& model,
+                std::vector<std::string>& notes) {
+  const std::vector<Moment> moments = momentsOf(study, notes);
+  std::vector<Window> windows;
+  if (with_windows) windows = windowsAround(study, moments);
+  json told = json::array(), shown = json::array();
+  for (const Moment& moment : moments) {
+    json story = momentJson(study, moment);
+    story["window"] = nullptr;
+    if (moment.has_window && !windows.empty()) {
+      const std::size_t window = windowOf(windows, moment);
+      story["window"] = window;
+      story["at"] = moment.done - windows[window].first;
+    }
+    told.push_back(std::move(story));
+  }
+  for (const Window& window : windows) shown.push_back(windowJson(study, window));
+  model["moments"] = std::move(told);
+  model["windows"] = std::move(shown);
+}
+
+json recordingModel(const Study& study, bool with_windows) {
+  json model = facts(study.subject);
+  model.update(tables(study.recorded()));
+  std::vector<std::string> notes = notesOf(study.recorded());
+  model["marks"] = marks(study.recorded(), notes);
+  model["timeline"] = timeline(study);
+  addMoments(study, with_windows, model, notes);
+  model["heat"] = heat(study);
+  model["flame"] = flame(study);
+  addHistograms(study, model);
+  model["leaks"] = leaks(study);
+  model["labels_peak"] = labelPeaks(study);
+  model["calls"] = calls(study);
+  model["notes"] = std::move(notes);
+  return model;
+}
+
+}  // namespace
+
+json modelOf(std::span<const Subject> subjects, const Making& making) {
+  json recordings = json::array();
+  std::vector<PeakHolders> peaks;
+  for (const Subject& subject : subjects) {
+    const Study study(subject);
+    recordings.push_back(recordingModel(study, making.windows));
+    if (making.compare) peaks.push_back(peakHoldersOf(study));
+  }
+  return {{"format", 1},
+          {"made_by", making.made_by},
+          {"command", making.command},
+          {"recordings", std::move(recordings)},
+          {"comparison", making.compare ? compared(peaks[0], peaks[1]) : json()}};
+}
+
+}  // namespace cistern::report

@@ -1,0 +1,145 @@
+// What the page says of one moment: who holds what, what is free and why, what would have helped.
+#include <algorithm>
+#include <array>
+
+#include "interop/report/advice.hpp"
+#include "interop/report/holders.hpp"
+#include "interop/report/moments.hpp"
+#include "interop/report/unused.hpp"
+
+namespace cistern::report {
+namespace {
+
+using nlohmann::json;
+using recording::Failure;
+
+constexpr std::size_t kMostHolders = 200;
+constexpr std::array<const char*, 5> kKinds = {"start", "peak", "failure", "mark", "end"};
+
+json nullIfZero(std::uint64_t bytes) { return bytes == 0 ? json() : json(bytes); }
+
+class MomentStory {
+ public:
+  MomentStory(const Study& study, const Moment& moment)
+      : study_(study),
+        moment_(moment),
+        living_(livingAfter(study.lives, moment.done)),
+        holders_(holdersOf(study.lives, living_)) {
+    if (knowsPlaces()) reserved_ = reservedAfter(study.recorded(), moment.done);
+    if (!moment.failure) return;
+    const recording::Event& event = study.recorded().events[*moment.failure];
+    request_ = {event.value, event.stream, event.pool, event.label, event.stack};
+    failure_ = study.recorded().failures[event.failure];
+  }
+
+  json tell() {
+    const std::vector<recording::Unused> unused = unusedMemory();
+    return {{"kind", kKinds[std::size_t(moment_.kind)]},
+            {"title", moment_.title},
+            {"at_us", study_.timeAfter(moment_.done)},
+            {"event", moment_.done},
+            {"asked", askedBytes(study_.lives, living_)},
+            {"allocated",
+             failure_.allocated != 0 ? failure_.allocated : takenBytes(study_.lives, living_)},
+            {"reserved", nullIfZero(reservedBytes())},
+            {"limit", nullIfZero(limit())},
+            {"request", requestJson()},
+            {"holders", holdersJson()},
+            {"unused", unusedJson(unused)},
+            {"advice", advice(unused)},
+            {"device_error", failure_.device_error}};
+  }
+
+ private:
+  bool knowsPlaces() const {
+    return study_.recorded().has_reserved && study_.recorded().has_addresses;
+  }
+  std::uint64_t limit() const {
+    return failure_.limit != 0 ? failure_.limit : study_.subject.limit.value_or(0);
+  }
+  std::uint64_t reservedBytes() const {
+    if (failure_.reserved != 0) return failure_.reserved;
+    if (!study_.recorded().has_reserved) return 0;
+    return knowsPlaces() ? reserved_.bytes()
+                         : reservedAfter(study_.recorded(), moment_.done).bytes();
+  }
+
+  json requestJson() const {
+    if (!request_) return nullptr;
+    return {{"bytes", request_->bytes},
+            {"stream", request_->stream},
+            {"pool", request_->pool},
+            {"label", request_->label},
+            {"stack", request_->stack}};
+  }
+
+  json holdersJson() const {
+    json rows = json::array();
+    Holder rest;
+    for (std::size_t i = 0; i < holders_.size(); ++i) {
+      const Holder& h = holders_[i];
+      if (i < kMostHolders) {
+        rows.push_back({h.stack, h.label, h.pool, h.stream, h.blocks, h.bytes, h.largest});
+        continue;
+      }
+      rest.blocks += h.blocks;
+      rest.bytes += h.bytes;
+      rest.largest = std::max(rest.largest, h.largest);
+    }
+    if (rest.blocks != 0) rows.push_back({-1, 0, 0, 0, rest.blocks, rest.bytes, rest.largest});
+    return rows;
+  }
+
+  std::vector<recording::Unused> unusedMemory() const {
+    if (!failure_.unused.empty()) return failure_.unused;
+    if (!knowsPlaces()) return {};
+    return unusedBy(request_, gapsIn(reserved_, study_.lives, living_), study_.lives, living_);
+  }
+
+  json unusedJson(const std::vector<recording::Unused>& unused) const {
+    json rows = json::array();
+    for (const recording::Unused& part : unused)
+      rows.push_back({{"why", part.why},
+                      {"bytes", part.bytes},
+                      {"largest", part.largest},
+                      {"text", textOf(part, request_.has_value())}});
+    return rows;
+  }
+
+  std::vector<std::string> advice(const std::vector<recording::Unused>& unused) const {
+    std::vector<std::string> all;
+    if (!request_) return all;
+    if (!failure_.advice.empty()) all.push_back(failure_.advice);
+    Shortage shortage{*request_, 0, false, unused, holders_};
+    const std::uint64_t reserved = reservedBytes();
+    if (limit() != 0 && reserved != 0) {
+      shortage.knows_available = true;
+      shortage.available = limit() > reserved ? limit() - reserved : 0;
+    }
+    if (failure_.device_total != 0) {
+      shortage.available = shortage.knows_available
+                               ? std::min(shortage.available, failure_.device_free)
+                               : failure_.device_free;
+      shortage.knows_available = true;
+    }
+    const std::vector<std::string> more = adviceFor(study_.recorded(), shortage);
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  const Study& study_;
+  const Moment& moment_;
+  const Living living_;
+  const std::vector<Holder> holders_;
+  ReservedMap reserved_;
+  std::optional<Request> request_;
+  Failure failure_;  ///< empty if no request failed
+};
+
+}  // namespace
+
+json momentJson(const Study& study, const Moment& moment) {
+  return MomentStory(study, moment).tell();
+}
+
+}  // namespace cistern::report

@@ -1,0 +1,154 @@
+// One window as the page reads it: the state before its first event, and its events by column.
+#include <algorithm>
+#include <iterator>
+
+#include "interop/report/reserved.hpp"
+#include "interop/report/windows.hpp"
+
+namespace cistern::report {
+namespace {
+
+using nlohmann::json;
+using recording::Event;
+using recording::EventKind;
+
+json rangesJson(const ReservedMap& reserved) {
+  json rows = json::array();
+  for (const ReservedRange& range : reserved.ranges())
+    rows.push_back({range.address, range.bytes, range.pool, range.stream, range.in_pages ? 1 : 0});
+  return rows;
+}
+
+struct BlockColumns {
+  std::vector<std::uint64_t> address, bytes, since_us;
+  std::vector<std::uint32_t> stack, label, pool, stream;
+  std::vector<int> pending;
+
+  void add(const Life& life, std::uint64_t since, bool is_pending) {
+    address.push_back(life.address);
+    bytes.push_back(life.bytes);
+    since_us.push_back(since);
+    stack.push_back(life.stack);
+    label.push_back(life.label);
+    pool.push_back(life.pool);
+    stream.push_back(life.stream);
+    pending.push_back(is_pending ? 1 : 0);
+  }
+  json take() {
+    return {{"address", std::move(address)},   {"bytes", std::move(bytes)},
+            {"since_us", std::move(since_us)}, {"stack", std::move(stack)},
+            {"label", std::move(label)},       {"pool", std::move(pool)},
+            {"stream", std::move(stream)},     {"pending", std::move(pending)}};
+  }
+};
+
+struct EventColumns {
+  std::vector<std::uint32_t> kind, stack, label, pool, stream, block;
+  std::vector<std::uint64_t> dt_us, bytes;
+  std::vector<std::int64_t> address;  ///< differences to the one before
+
+  json take() {
+    return {
+        {"kind", std::move(kind)},   {"dt_us", std::move(dt_us)},   {"address", std::move(address)},
+        {"bytes", std::move(bytes)}, {"stack", std::move(stack)},   {"label", std::move(label)},
+        {"pool", std::move(pool)},   {"stream", std::move(stream)}, {"block", std::move(block)}};
+  }
+};
+
+class WindowStory {
+ public:
+  WindowStory(const Study& study, const Window& window) : study_(study), window_(window) {
+    const Living living = livingAfter(study.lives, window.first);
+    std::merge(living.held.begin(), living.held.end(), living.pending.begin(), living.pending.end(),
+               std::back_inserter(before_));
+    const auto born =
+        std::partition_point(study.lives.begin(), study.lives.end(),
+                             [&](const Life& life) { return life.born < window.first; });
+    first_allocation_ = std::uint64_t(born - study.lives.begin());
+    next_allocation_ = first_allocation_;
+  }
+
+  json tell() {
+    for (const std::uint32_t number : before_) {
+      const Life& life = study_.lives[number];
+      blocks_.add(life, study_.recorded().events[life.born].time_us,
+                  isPendingAfter(life, window_.first));
+    }
+    last_us_ = study_.timeAfter(window_.first);
+    const std::uint64_t start_us = last_us_;
+    for (std::uint32_t i = 0; i < window_.count; ++i) add(window_.first + i);
+    return {{"first", window_.first},
+            {"count", window_.count},
+            {"start_us", start_us},
+            {"ranges", rangesJson(reservedAfter(study_.recorded(), window_.first))},
+            {"blocks", blocks_.take()},
+            {"events", events_.take()}};
+  }
+
+ private:
+  void add(std::uint32_t number) {
+    const Event& event = study_.recorded().events[number];
+    events_.kind.push_back(std::uint32_t(event.kind));
+    events_.dt_us.push_back(event.time_us - last_us_);
+    last_us_ = event.time_us;
+    switch (event.kind) {
+      case EventKind::kAllocate:
+        return addPlace(event, event.value, blockOf(next_allocation_++));
+      case EventKind::kFree:
+      case EventKind::kUsesEnd:
+        return addBlock(event.value);
+      case EventKind::kMark:
+        return addPlace(event, 0, std::uint32_t(event.value));
+      default:
+        return addPlace(event, event.value, 0);
+    }
+  }
+  void addPlace(const Event& event, std::uint64_t bytes, std::uint32_t block) {
+    addAddress(event.address);
+    events_.bytes.push_back(bytes);
+    events_.stack.push_back(event.stack);
+    events_.label.push_back(event.label);
+    events_.pool.push_back(event.pool);
+    events_.stream.push_back(event.stream);
+    events_.block.push_back(block);
+  }
+  /// The block's own facts are those of its allocation, so that a free packs well.
+  void addBlock(std::uint64_t allocation) {
+    const Life& life = study_.lives[allocation];
+    addAddress(life.address);
+    events_.bytes.push_back(life.bytes);
+    events_.stack.push_back(0);
+    events_.label.push_back(life.label);
+    events_.pool.push_back(life.pool);
+    events_.stream.push_back(life.stream);
+    events_.block.push_back(blockOf(allocation));
+  }
+  void addAddress(std::uint64_t address) {
+    events_.address.push_back(std::int64_t(address - last_address_));
+    last_address_ = address;
+  }
+  std::uint32_t blockOf(std::uint64_t allocation) const {
+    if (allocation >= first_allocation_)
+      return std::uint32_t(before_.size() + (allocation - first_allocation_));
+    const auto at = std::lower_bound(before_.begin(), before_.end(), allocation);
+    return std::uint32_t(at - before_.begin());
+  }
+
+  const Study& study_;
+  const Window window_;
+  std::vector<std::uint32_t> before_;   ///< blocks that are there when it begins, by number
+  std::uint64_t first_allocation_ = 0;  ///< the first one that is born in the window
+  std::uint64_t next_allocation_ = 0;
+  std::uint64_t last_us_ = 0;
+  std::uint64_t last_address_ = 0;
+  BlockColumns blocks_;
+  EventColumns events_;
+};
+
+}  // namespace
+
+json windowJson(const Study& study, const Window& window) {
+  return WindowStory(study, window).tell();
+}
+
+}  // namespace cistern::report

@@ -1,0 +1,32 @@
+// Windows: the parts of a recording whose memory the page shows exactly, block by block. Each
+// moment that asks for one has the events around it; windows that overlap become one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "interop/report/moments.hpp"
+#include "interop/report/study.hpp"
+
+namespace cistern::report {
+
+/// Events that a window has before and after its moment.
+inline constexpr std::uint32_t kWindowReach = 50'000;
+
+struct Window {
+  std::uint32_t first = 0;  ///< event number
+  std::uint32_t count = 0;  ///< > 0
+};
+
+/// By their first event. None overlaps or touches another. None if the recording has no addresses.
+std::vector<Window> windowsAround(const Study& study, const std::vector<Moment>& moments);
+
+/// The number of the window that shows the moment. Pre: one does.
+std::size_t windowOf(const std::vector<Window>& windows, const Moment& moment);
+
+nlohmann::json windowJson(const Study& study, const Window& window);
+
+}  // namespace cistern::report
