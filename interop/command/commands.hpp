@@ -26,6 +26,7 @@ struct Command {
 Command addReplay(CLI::App& program);      // replay_command.cpp
 Command addGenerate(CLI::App& program);    // generate_command.cpp
 Command addOptions(CLI::App& program);     // options_command.cpp
+Command addReport(CLI::App& program);      // report_command.cpp
 Command addRun(CLI::App& program);         // run_command.cpp
 Command addDoctor(CLI::App& program);      // doctor_command.cpp
 Command addHelp(CLI::App& program);        // help_command.cpp

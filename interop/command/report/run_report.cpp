@@ -1,0 +1,127 @@
+#include "interop/command/report/run_report.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "allocator/base/printable.hpp"
+#include "interop/command/replay/progress_bar.hpp"
+#include "interop/command/report/named_moments.hpp"
+#include "interop/command/report/placed.hpp"
+#include "interop/command/report/report_replay.hpp"
+#include "interop/command/writable.hpp"
+#include "interop/recording/read_recording.hpp"
+#include "interop/report/model.hpp"
+#include "interop/report/report_page.hpp"
+
+namespace cistern::command {
+namespace {
+
+class ReportMaker {
+ public:
+  ReportMaker(const ReportSettings& settings, Console& console)
+      : settings_(settings), progress_(console) {}
+
+  void make(Console& console) {
+    readAll();
+    for (report::Subject& subject : subjects_) replay(subject);
+    findMoments(subjects_, settings_.moments);
+    progress_.show(0.9, "putting the report together");
+    const std::string text = reportText();
+    progress_.clear();
+    if (settings_.output == "-") {
+      console.out << text;
+    } else {
+      writeFile("--output", settings_.output, text);
+    }
+  }
+
+ private:
+  void readAll() {
+    for (const std::string& file : settings_.files) {
+      progress_.show(0, "reading " + file);
+      for (recording::Recording& recording :
+           recording::readRecordings(file, settings_.read_limits, settings_.gpu)) {
+        subjects_.emplace_back();
+        subjects_.back().recording = std::move(recording);
+        subjects_.back().limit = settings_.capacity;
+      }
+      progress_.clear();
+    }
+    if (settings_.files.size() == 2 && subjects_.size() != 2)
+      throw UsageError("two files are compared, and one has several GPUs: choose one by --gpu N");
+  }
+
+  /// Blocks without addresses are placed by policy cistern, whose curve is then the reserved one.
+  void replay(report::Subject& subject) {
+    const ReportReplay replay(subject.recording, settings_);
+    const bool places = !subject.recording.has_addresses;
+    std::vector<std::string> policies = policiesFor(subject.recording, places);
+    for (const std::string& policy : policies)
+      subject.policies.push_back(replay.curve(policy, showing(subject, policy)));
+    if (places) place(subject, replay);
+  }
+
+  void place(report::Subject& subject, const ReportReplay& replay) {
+    ReportReplay::Placing placing = replay.place(showing(subject, "cistern"));
+    if (!placing.curve.failure.empty()) {
+      subject.recording.notes.push_back(fmt::format(
+          "The blocks have no places: policy cistern did not serve {}", placing.curve.failure));
+      return;
+    }
+    takePlaces(subject.recording, placing);
+    subject.placed_by = "cistern";
+    subject.reserved = std::move(placing.curve.reserved);
+  }
+
+  std::vector<std::string> policiesFor(const recording::Recording& recording, bool places) const {
+    if (settings_.chosen_policies) return settings_.policies;
+    if (places) return {"torch-rules", "torch-expandable"};
+    if (recording.source != recording::Source::kPytorch) return {"torch-expandable", "torch-rules"};
+    const bool expandable = std::any_of(
+        recording.events.begin(), recording.events.end(),
+        [](const recording::Event& event) { return event.kind == recording::EventKind::kMap; });
+    return {"cistern", expandable ? "torch-rules" : "torch-expandable"};
+  }
+
+  OnProgress showing(const report::Subject& subject, const std::string& policy) {
+    return [this, what = fmt::format("replaying {}, {}", subject.recording.name, policy)](
+               double done) { progress_.show(0.1 + 0.7 * done, what); };
+  }
+
+  std::string reportText() {
+    const report::Making making{"Cistern " CISTERN_VERSION, settings_.command_line,
+                                settings_.format == ReportFormat::kHtml,
+                                settings_.files.size() == 2};
+    const nlohmann::json model = report::modelOf(subjects_, making);
+    subjects_.clear();  // most of the memory, which the page's text takes over
+    return settings_.format == ReportFormat::kHtml ? report::pageOf(model)
+                                                   : report::textOf(model) + "\n";
+  }
+
+  const ReportSettings& settings_;
+  Progress progress_;
+  std::vector<report::Subject> subjects_;
+};
+
+void requirePage(const ReportSettings& settings) {
+  if (settings.format != ReportFormat::kHtml) return;
+  if (const std::string missing = report::missingPackages(); !missing.empty()) {
+    throw Error(fmt::format(
+        "this build has no page: install {} and build Cistern again; --format json needs neither",
+        missing));
+  }
+}
+
+}  // namespace
+
+ExitStatus runReport(const ReportSettings& settings, Console& console) {
+  requirePage(settings);
+  if (settings.output != "-") requireWritable("--output", settings.output);
+  ReportMaker(settings, console).make(console);
+  return kDone;
+}
+
+}  // namespace cistern::command
