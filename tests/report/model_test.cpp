@@ -116,7 +116,7 @@ TEST_CASE("one recording is not compared") {
 
 TEST_CASE("the site of a stack is its innermost frame that has a line") {
   const Subject subject = testing::subjectOf(
-      "N \"main\" \"/home/me/train.py\" 7\nN \"malloc\" \"\" 0\nS 0 1\nS 1 2\nS 0 2\n"
+      "N \"main\" \"/app/src/train.py\" 7\nN \"malloc\" \"\" 0\nS 0 1\nS 1 2\nS 0 2\n"
       "a 1 0 1 0 2 0 0\n");
   CHECK(siteOf(subject.recording, 2) == "train.py:7 main");
   CHECK(siteOf(subject.recording, 3) == "malloc");
