@@ -2,24 +2,27 @@
 
 #include <algorithm>
 
+#include "interop/report/reserved.hpp"
+
 namespace cistern::report {
 namespace {
 
+/// Invariant: begin < end.
 struct Extent {
   std::uint64_t begin, end;
 };
 
 /// The memory of the device; else, where nobody recorded it, that of the blocks.
 std::vector<Extent> extentsOf(const Study& study) {
-  using recording::EventKind;
   std::vector<Extent> extents;
   for (const recording::Event& event : study.recorded().events) {
-    if (event.kind == EventKind::kReserve || event.kind == EventKind::kMap)
-      extents.push_back({event.address, event.address + event.value});
+    if (takesMemory(event) && event.value != 0)
+      extents.push_back({event.address, recording::endOf(event.address, event.value)});
   }
   if (study.recorded().has_reserved) return extents;
   for (const Life& life : study.lives)
-    if (life.bytes != 0) extents.push_back({life.address, life.address + takenBytes(life.bytes)});
+    if (life.bytes != 0)
+      extents.push_back({life.address, recording::endOf(life.address, takenBytes(life.bytes))});
   return extents;
 }
 
@@ -27,7 +30,9 @@ std::vector<Extent> extentsOf(const Study& study) {
 std::vector<Extent> merged(const std::vector<Extent>& sorted, std::uint64_t gap) {
   std::vector<Extent> all;
   for (const Extent& extent : sorted) {
-    if (!all.empty() && extent.begin <= all.back().end + gap) {
+    const bool joins =
+        !all.empty() && (extent.begin <= all.back().end || extent.begin - all.back().end <= gap);
+    if (joins) {
       all.back().end = std::max(all.back().end, extent.end);
     } else {
       all.push_back(extent);
@@ -49,7 +54,7 @@ std::vector<Extent> fewExtents(const Study& study, std::size_t most) {
 std::size_t rowsFor(const std::vector<Extent>& extents, std::uint64_t row_bytes) {
   std::size_t rows = 0;
   for (const Extent& extent : extents)
-    rows += std::size_t((extent.end - extent.begin + row_bytes - 1) / row_bytes);
+    rows += std::size_t((extent.end - extent.begin - 1) / row_bytes + 1);
   return rows;
 }
 

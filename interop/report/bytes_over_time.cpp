@@ -28,10 +28,10 @@ json reservedOf(const Study& study) {
   if (!study.subject.reserved.empty()) return study.subject.reserved;
   if (!study.recorded().has_reserved) return nullptr;
   ColumnMost most(study.columns);
-  std::uint64_t reserved = 0;
+  ReservedBytes reserved;
   for (const recording::Event& event : study.recorded().events) {
-    if (const std::int64_t change = reservedChange(event); change != 0)
-      most.add(event.time_us, reserved += std::uint64_t(change));
+    reserved.apply(event);
+    if (takesMemory(event) || givesMemoryBack(event)) most.add(event.time_us, reserved.bytes());
   }
   return most.finish();
 }

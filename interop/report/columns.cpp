@@ -8,8 +8,8 @@ Columns::Columns(const recording::Recording& recording, std::size_t most) {
   if (recording.events.empty()) return;
   start_ = recording.events.front().time_us;
   span_ = recording.events.back().time_us - start_;
-  count_ =
-      std::clamp<std::size_t>(std::min<std::uint64_t>(span_, recording.events.size()), 1, most);
+  // Not fewer for fewer events: a replay may add some, and its columns have to be the same.
+  count_ = std::size_t(std::clamp<std::uint64_t>(span_, 1, most));
 }
 
 std::size_t Columns::of(std::uint64_t time_us) const {

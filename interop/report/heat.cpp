@@ -1,6 +1,7 @@
 // The coarse map: how full each part of the memory is over time. Each column shows the moment at
 // which the program asks for most within it.
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,8 @@ class Fullness {
   }
   void column() {
     for (const std::uint64_t bytes : now_) {
-      const std::uint64_t part = (bytes * 255 + rows_.rowBytes() - 1) / rows_.rowBytes();
-      course_ += char(std::min<std::uint64_t>(part, 255));  // never 0 where there is anything
+      const double part = 255 * double(bytes) / double(rows_.rowBytes());
+      course_ += char(std::min(std::ceil(part), 255.0));  // never 0 where there is anything
     }
   }
   std::string text() const { return base64(course_); }
@@ -79,9 +80,9 @@ class HeatMap {
     } else if (event.kind == EventKind::kFree || event.kind == EventKind::kUsesEnd) {
       const Life& life = study_.lives[event.value];
       if (life.ended == number) used_.remove(life.address, takenBytes(life.bytes));
-    } else if (const std::int64_t change = reservedChange(event); change > 0) {
+    } else if (takesMemory(event)) {
       mapped_.add(event.address, event.value);
-    } else if (change < 0) {
+    } else if (givesMemoryBack(event)) {
       mapped_.remove(event.address, event.value);
     }
   }

@@ -23,7 +23,7 @@ constexpr std::array<CallKind, 4> kCalls = {{{EventKind::kReserve, "segment_allo
 nlohmann::json calls(const Study& study) {
   std::array<std::uint64_t, kCalls.size()> counts{}, bytes{};
   for (const recording::Event& event : study.recorded().events) {
-    if (reservedChange(event) == 0) continue;
+    if (!takesMemory(event) && !givesMemoryBack(event)) continue;
     for (std::size_t i = 0; i < kCalls.size(); ++i) {
       if (kCalls[i].kind != event.kind) continue;
       ++counts[i];

@@ -60,8 +60,7 @@ class MomentStory {
   std::uint64_t reservedBytes() const {
     if (failure_.reserved != 0) return failure_.reserved;
     if (!study_.recorded().has_reserved) return 0;
-    return knowsPlaces() ? reserved_.bytes()
-                         : reservedAfter(study_.recorded(), moment_.done).bytes();
+    return reservedBytesAfter(study_.recorded(), moment_.done);
   }
 
   json requestJson() const {
@@ -131,7 +130,7 @@ class MomentStory {
   const Moment& moment_;
   const Living living_;
   const std::vector<Holder> holders_;
-  ReservedMap reserved_;
+  recording::ReservedRanges reserved_;
   std::optional<Request> request_;
   Failure failure_;  ///< empty if no request failed
 };

@@ -11,17 +11,18 @@
 namespace cistern::report {
 namespace {
 
+using recording::Reserved;
 using recording::Unused;
 
 /// Pages side by side become one range.
-std::vector<ReservedRange> joined(const ReservedMap& reserved) {
-  std::vector<ReservedRange> ranges;
-  for (const ReservedRange& range : reserved.ranges()) {
-    const bool joins = !ranges.empty() && range.in_pages && ranges.back().in_pages &&
-                       ranges.back().address + ranges.back().bytes == range.address &&
-                       ranges.back().pool == range.pool && ranges.back().stream == range.stream;
+std::vector<Reserved> joined(const recording::ReservedRanges& reserved) {
+  std::vector<Reserved> ranges;
+  for (const auto& [begin, range] : reserved.all()) {
+    const bool joins = !ranges.empty() && range.expandable && ranges.back().expandable &&
+                       ranges.back().end == begin && ranges.back().pool == range.pool &&
+                       ranges.back().stream == range.stream;
     if (joins) {
-      ranges.back().bytes += range.bytes;
+      ranges.back().end = range.end;
     } else {
       ranges.push_back(range);
     }
@@ -37,7 +38,8 @@ std::vector<Taken> takenPlaces(const std::vector<Life>& lives, const Living& liv
   std::vector<Taken> places;
   const auto add = [&](std::uint32_t number) {
     const Life& life = lives[number];
-    if (life.address != 0) places.push_back({life.address, life.address + takenBytes(life.bytes)});
+    if (life.address != 0)
+      places.push_back({life.address, recording::endOf(life.address, takenBytes(life.bytes))});
   };
   for (const std::uint32_t number : living.held) add(number);
   for (const std::uint32_t number : living.pending) add(number);
@@ -73,14 +75,14 @@ std::string_view meaningOf(std::string_view why, bool has_request) {
 
 }  // namespace
 
-std::vector<Gap> gapsIn(const ReservedMap& reserved, const std::vector<Life>& lives,
+std::vector<Gap> gapsIn(const recording::ReservedRanges& reserved, const std::vector<Life>& lives,
                         const Living& living) {
   std::vector<Gap> gaps;
   const std::vector<Taken> places = takenPlaces(lives, living);
   auto place = places.begin();
-  for (const ReservedRange& range : joined(reserved)) {
-    std::uint64_t at = range.address;
-    const std::uint64_t end = range.address + range.bytes;
+  for (const Reserved& range : joined(reserved)) {
+    std::uint64_t at = range.begin;
+    const std::uint64_t end = range.end;
     const auto gap_until = [&](std::uint64_t to) {
       if (to > at) gaps.push_back({at, to - at, range.pool, range.stream});
     };

@@ -28,7 +28,7 @@ struct Gap {
 
 /// The free pieces, by address. `taken`: the blocks that have an address, pending ones too.
 /// Mapped pages that lie side by side in one pool and stream are one piece; segments are not.
-std::vector<Gap> gapsIn(const ReservedMap& reserved, const std::vector<Life>& lives,
+std::vector<Gap> gapsIn(const recording::ReservedRanges& reserved, const std::vector<Life>& lives,
                         const Living& living);
 
 /// The unused memory, most bytes first, each reason once. The reasons are names of WhyUnused, as

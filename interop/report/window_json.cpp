@@ -12,10 +12,10 @@ using nlohmann::json;
 using recording::Event;
 using recording::EventKind;
 
-json rangesJson(const ReservedMap& reserved) {
+json rangesJson(const recording::ReservedRanges& reserved) {
   json rows = json::array();
-  for (const ReservedRange& range : reserved.ranges())
-    rows.push_back({range.address, range.bytes, range.pool, range.stream, range.in_pages ? 1 : 0});
+  for (const auto& [begin, range] : reserved.all())
+    rows.push_back({begin, range.end - begin, range.pool, range.stream, range.expandable ? 1 : 0});
   return rows;
 }
 

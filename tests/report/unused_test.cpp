@@ -27,7 +27,7 @@ struct Free {
   const Subject subject;
   const std::vector<Life> lives;
   const Living living;
-  const ReservedMap reserved;
+  const recording::ReservedRanges reserved;
   const std::vector<Gap> gaps;
 };
 
@@ -94,7 +94,7 @@ TEST_CASE("what is given back is free no longer, also in part") {
   CHECK(whole.gaps.empty());
   const Free part("r map 1000 12288 0 0 0\na 512 0 0 1000 0 0 0\nr unmap 2000 4096 0 0 0\n");
   REQUIRE(part.gaps.size() == 2);
-  CHECK(part.reserved.bytes() == 8192);
+  CHECK(reservedBytesAfter(part.subject.recording, 3) == 8192);
   CHECK(part.gaps[0].bytes == 4096 - 512);
   CHECK(part.gaps[1].address == 0x3000);
 }

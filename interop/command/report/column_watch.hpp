@@ -37,6 +37,11 @@ class ColumnWatch : public Watch {
   std::uint32_t event() const { return event_; }
   /// The time of the last step that was served, in µs.
   std::uint64_t nowUs() const { return now_us_; }
+  /// The time of the step after it. Pre: there is one.
+  std::uint64_t nextUs() {
+    toNextStep();
+    return now_us_;
+  }
   std::uint64_t peak() const { return peak_; }
   /// Once, at the end.
   std::vector<std::uint64_t> columns() { return most_.finish(); }

@@ -27,7 +27,7 @@ report::PolicyCurve finished(std::string_view name, const Replayer& replayer, bo
   curve.peak = watch.peak();
   curve.reserved = watch.columns();
   if (served) return curve;
-  curve.failed_at_us = watch.nowUs();
+  curve.failed_at_us = watch.nextUs();
   curve.failure = replayer.failure();
   return curve;
 }

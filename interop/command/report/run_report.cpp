@@ -12,6 +12,9 @@
 #include "interop/command/report/placed.hpp"
 #include "interop/command/report/report_replay.hpp"
 #include "interop/command/writable.hpp"
+#include "interop/recording/formats/write_perfetto.hpp"
+#include "interop/recording/formats/write_pickle.hpp"
+#include "interop/recording/formats/write_speedscope.hpp"
 #include "interop/recording/read_recording.hpp"
 #include "interop/report/model.hpp"
 #include "interop/report/report_page.hpp"
@@ -27,8 +30,9 @@ class ReportMaker {
   void make(Console& console) {
     readAll();
     for (report::Subject& subject : subjects_) replay(subject);
-    findMoments(subjects_, settings_.moments);
     progress_.show(0.9, "putting the report together");
+    if (isForOthers()) return writeForOthers();
+    findMoments(subjects_, settings_.moments);
     const std::string text = reportText();
     progress_.clear();
     if (settings_.output == "-") {
@@ -56,11 +60,13 @@ class ReportMaker {
 
   /// Blocks without addresses are placed by policy cistern, whose curve is then the reserved one.
   void replay(report::Subject& subject) {
-    const ReportReplay replay(subject.recording, settings_);
     const bool places = !subject.recording.has_addresses;
-    std::vector<std::string> policies = policiesFor(subject.recording, places);
-    for (const std::string& policy : policies)
-      subject.policies.push_back(replay.curve(policy, showing(subject, policy)));
+    if (isForOthers() && !places) return;
+    const ReportReplay replay(subject.recording, settings_);
+    if (!isForOthers()) {
+      for (const std::string& policy : policiesFor(subject.recording, places))
+        subject.policies.push_back(replay.curve(policy, showing(subject, policy)));
+    }
     if (places) place(subject, replay);
   }
 
@@ -99,6 +105,20 @@ class ReportMaker {
     subjects_.clear();  // most of the memory, which the page's text takes over
     return settings_.format == ReportFormat::kHtml ? report::pageOf(model)
                                                    : report::textOf(model) + "\n";
+  }
+
+  /// Whether the file is for another viewer.
+  bool isForOthers() const {
+    return settings_.format != ReportFormat::kHtml && settings_.format != ReportFormat::kJson;
+  }
+  void writeForOthers() {
+    std::vector<recording::Recording> recordings;
+    for (report::Subject& subject : subjects_) recordings.push_back(std::move(subject.recording));
+    const std::string path = settings_.output == "-" ? "/dev/stdout" : settings_.output;
+    if (settings_.format == ReportFormat::kPerfetto) recording::writePerfetto(recordings, path);
+    if (settings_.format == ReportFormat::kSpeedscope) recording::writeSpeedscope(recordings, path);
+    if (settings_.format == ReportFormat::kPickle) recording::writePickle(recordings, path);
+    progress_.clear();
   }
 
   const ReportSettings& settings_;
