@@ -81,6 +81,8 @@ class PickleDocument {
   static constexpr ValueId kTrue = 6;
   /// What a list has in the place of an item that a reader took while it was appended.
   static constexpr ValueId kTakenItem = 5;
+  /// Counts memory of the reader's for what it has taken: it falls under the pickle's limit, too.
+  void charge(std::size_t bytes) { charged_bytes_ += bytes; }
   /// The number that a kTaken stands for. Pre: kind is kTaken.
   std::uint32_t takenAs(ValueId id) const {
     return static_cast<std::uint32_t>(values_[id].payload);
@@ -95,7 +97,7 @@ class PickleDocument {
   /// The memory that this takes.
   std::size_t bytes() const {
     return values_.size() * sizeof(Value) + items_.capacity() * sizeof(ValueId) + text_bytes_ +
-           free_bytes_;
+           free_bytes_ + charged_bytes_;
   }
 
  private:
@@ -162,6 +164,7 @@ class PickleDocument {
   std::vector<ValueId> recent_texts_ = std::vector<ValueId>(kRecentTexts);
   std::deque<std::string> texts_;  // each grows within its first room, so its characters stay
   std::size_t text_bytes_ = 0;
+  std::size_t charged_bytes_ = 0;
   ValueId root_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "interop/trace/torch_entries.hpp"
 
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -60,6 +61,8 @@ bool EntryReader::take(PickleDocument& document, ValueId list, ValueId dict) {
     last_list_ = list;
   }
   last_->push_back(entry);
+  const std::size_t tables = tables_.bytes();
+  document.charge(sizeof(SnapshotEntry) + tables - std::exchange(charged_, tables));
   document.take(dict, 0);
   return true;
 }

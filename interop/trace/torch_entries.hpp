@@ -42,6 +42,7 @@ class EntryReader final : public ItemTaker {
   SnapshotFields fields_;
   const SnapshotDetail detail_;
   TableFiller tables_;
+  std::size_t charged_ = 0;  // of their bytes, those that the document counts
   std::unordered_map<ValueId, std::deque<SnapshotEntry>> taken_;  // by list
   ValueId last_list_ = 0;
   std::deque<SnapshotEntry>* last_ = nullptr;             // of last_list_

@@ -48,6 +48,13 @@ std::uint32_t TableFiller::stream(std::uint64_t name) {
   return last_stream_number_ = numberOf(streams_, name, tables_.streams, [&] { return name; });
 }
 
+// A row, its key, and its place in the map from keys.
+std::size_t TableFiller::bytes() const {
+  constexpr std::size_t kFrame = 256, kLabel = 192, kOther = 64;
+  return tables_.frames.size() * kFrame + tables_.labels.size() * kLabel +
+         (tables_.stacks.size() + tables_.pools.size() + tables_.streams.size()) * kOther;
+}
+
 bool TableFiller::isFull() const {
   return std::max({tables_.frames.size(), tables_.labels.size(), tables_.pools.size()}) >= kMost ||
          tables_.stacks.size() >= kMostStacks;

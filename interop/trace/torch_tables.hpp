@@ -58,6 +58,8 @@ class TableFiller {
 
   /// Whether a table is as full as may be.
   bool isFull() const;
+  /// About the memory that the tables take.
+  std::size_t bytes() const;
   const SnapshotTables& tables() const { return tables_; }
   SnapshotTables finish() { return std::move(tables_); }
 

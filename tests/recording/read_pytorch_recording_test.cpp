@@ -207,6 +207,15 @@ TEST_CASE("the trace of a snapshot's recording is the one that a replay reads") 
   }
 }
 
+TEST_CASE("call stacks fall under a pickle's limit") {
+  // Each frame of the list makes another stack, and takes two bytes of the file.
+  std::string bytes = frame("a", 1) + "q\1" + frame("b", 2) + "q\2" + "00(l(";
+  for (int i = 0; i < 1'000'000; ++i) bytes += i % 3 == 0 ? "h\1" : "h\2";
+  bytes += "eq\0030";
+  CHECK(complaint(bytes + snapshot(entry("alloc", 1, 1, 1, "h\3")))
+            .find("found values that take more than") != std::string::npos);
+}
+
 TEST_CASE("a fault in a snapshot's recording is named with its entry") {
   CHECK(complaint(snapshot(entry("alloc", 1, 1, 1) + entry("segment_alloc", 2, 1, 2) +
                            dict({{"action", text("segment_free")}}))) ==
