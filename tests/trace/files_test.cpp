@@ -138,6 +138,25 @@ TEST_CASE("gzip that ends early or is damaged is refused, never read in part") {
   CHECK(fileComplaint(file.path()).substr(0, 15) == ": the gzip data");
 }
 
+TEST_CASE("a snapshot that comes in many pieces is read as a whole one is") {
+  std::string content = "(dVdevice_traces\n(l(l";
+  for (int i = 0; i < 20'000; ++i) {
+    content += fmt::format("(dVaction\nValloc\nsVaddr\nI{}\nsVsize\nI{}\nsVstream\nI0\nsa",
+                           64 * (i + 1), i % 5003);
+  }
+  content += "as.";
+  const Trace whole = parsed(content);
+  CHECK(whole.allocations == 20'000);
+  const TemporaryFile plain("long.pickle", content), packed("long.gz", gzippedText(content));
+  for (const TemporaryFile* file : {&plain, &packed}) {
+    CHECK(readTrace(file->path()).events == whole.events);
+  }
+  const TemporaryFile cut("cut.pickle", content.substr(0, content.size() - 1));
+  CHECK(
+      fileComplaint(cut.path()) ==
+      fmt::format(": byte {}: expected an opcode, found the end of the file", content.size() - 1));
+}
+
 TEST_CASE("what follows gzip data is refused, but for zeros and more gzip data") {
   const std::string one = gzipped("a 1 0 0\n"), two = gzipped("a 2 0 0\n");
   const TemporaryFile garbage("garbage.gz", one + "garbage");
