@@ -3,7 +3,7 @@ set(cistern_page_scripts
     cistern.js
     units.js elements.js tables.js names.js data.js colours.js theme.js canvas.js
     reserved_pieces.js window.js state.js view.js sentences.js
-    answer.js
+    failure_cards.js answer.js
     timeline_paint.js timeline.js timeline_zoom.js timeline_table.js
     scrub.js moment.js holders.js free_memory.js
     tape.js heat.js map_paint.js map.js map_acts.js
