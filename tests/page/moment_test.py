@@ -57,15 +57,6 @@ def test_holders_of_every_event_are_those_of_the_program(show, program):
         assert sorted(found) == sorted(known[first + at].holders())
 
 
-def test_windows_that_are_packed_for_themselves_show_the_same(show):
-    script = "return d3.range(2).map((i) => [cistern.view.span(i), Array.from(cistern.view.window(i).asked)])"
-    plain = show().execute_script(script)
-    driver = show("packed")
-    assert driver.execute_script(script) == plain
-    settle(driver)
-    assert text(driver, "#map-about").startswith("Exact")
-
-
 def test_holders_table_is_by_bytes_with_its_shares(show):
     driver = show()
     at_failure(driver)

@@ -1,8 +1,6 @@
 """Made-up recordings whose answers are known: who held the memory, what failed, and which line leaks."""
 
 import base64
-import gzip
-import json
 
 import made_up_model as models
 from made_up_program import MIB, Program
@@ -129,16 +127,6 @@ def empty_recording():
     return recording
 
 
-def packed_recording():
-    """The training whose windows are packed for themselves."""
-    recording, _ = training_recording()
-    for window in recording["windows"]:
-        packed = {name: window.pop(name) for name in ("ranges", "blocks", "events", "waiting")}
-        window["end_us"] = window["start_us"] + sum(packed["events"]["dt_us"])
-        window["packed"] = base64.b64encode(gzip.compress(json.dumps(packed).encode())).decode()
-    return recording
-
-
 def failing_recording():
     """Five requests that find no memory."""
     program = Program(limit=32 * MIB)
@@ -178,7 +166,6 @@ def named(name):
     return {
         "training": lambda: models.model(training_recording()[0]),
         "bare": lambda: models.model(bare_recording()), "compared": compared,
-        "packed": lambda: models.model(packed_recording()),
         "failures": lambda: models.model(failing_recording()),
         "snapshot": lambda: models.model(snapshot_recording()),
         "empty": lambda: models.model(empty_recording()),

@@ -71,23 +71,21 @@ cistern.View = class {
 
   time(us) { return cistern.units.moment(us, this.recording.has_times); }
 
-  /** A window, unpacked when it is first needed. */
+  /** A window, made when it is first needed. */
   window(index) {
     if (index === null || index === undefined || !this.recording.windows[index]) return null;
     if (!this.windows[index]) {
-      const told = this.recording.windows[index];
-      const model = told.packed ? {...told, ...cistern.data.unpacked(told.packed)} : told;
-      this.windows[index] = new cistern.Window(model);
+      this.windows[index] = new cistern.Window(this.recording.windows[index]);
     }
     return this.windows[index];
   }
 
-  /** When a window begins and ends, without unpacking it. */
+  /** When a window begins and ends, without making it. */
   span(index) {
     this.spans = this.spans || [];
     if (!this.spans[index]) {
-      const {start_us: start, end_us: end, events} = this.recording.windows[index];
-      this.spans[index] = [start, end ?? start + d3.sum(events.dt_us)];
+      const {start_us: start, events} = this.recording.windows[index];
+      this.spans[index] = [start, start + d3.sum(events.dt_us)];
     }
     return this.spans[index];
   }
