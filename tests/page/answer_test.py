@@ -26,7 +26,7 @@ def test_largest_holder_at_the_failure_stands_first(show):
 
 def test_leak_is_named_with_its_line(show):
     driver = show()
-    assert "train.py:88 in log_loss holds 9 blocks, 9 MiB, and grows by 12.5 MiB a second" in text(
+    assert "train.py:88 in log_loss has kept 9 blocks, 9 MiB, since 100 ms. It grows by 12.5 MiB a second" in text(
         driver, "#answer")
     assert rows(driver,
                 "leaks") == [["train.py:88 in log_loss", "train", "", "12.5 MiB/s", "9", "9 MiB", "100 ms"]]

@@ -292,6 +292,16 @@ def test_sites_read_as_lines_or_as_functions(show):
     assert found == ["model.py:3 in forward", "model.py:3", "step in app", "app+0x12ab", "forward", "unknown function"]
 
 
+def test_stacks_from_one_line_are_told_apart_by_the_library_that_they_reached(show):
+    found = show().execute_script("""
+        const frames = [["step", "train.py", 3], ["adam", "/usr/lib/python3/adam.py", 9], ["sgd", "/usr/lib/python3/sgd.py", 7],
+                        ["at::empty", "??", 0]];
+        const stacks = [[0, 0], [0, 0], [1, 1], [1, 2], [2, 3]];
+        const names = new cistern.Names({frames, stacks, timeline: {stacked: {site: [[3, []], [4, []]]}}});
+        return [names.key("site", 3), names.key("site", 4), names.through(1)];""")
+    assert found == ["train.py:3 in step through sgd.py:7 in sgd", "train.py:3 in step through adam.py:9 in adam", ""]
+
+
 def test_hover_over_free_memory_tells_whose_it_is(show):
     driver = show()
     driver.execute_script("cistern.view.goMoment(arguments[0])", fail_index(driver))

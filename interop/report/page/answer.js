@@ -82,10 +82,7 @@ cistern.answer = (() => {
                  bytes}) => [sentences.sizes(log), units.counted(blocks, "block"), bytes]);
     }
     return moment.holders.filter(([stack]) => stack !== -1)
-        .map(
-            (row) =>
-                [view.names.holder(row), row[1] > 0 && row[0] > 0 ? view.names.label(row[1]) : "",
-                 row[5]]);
+        .map((row) => [view.names.holder(row), sentences.belonging(view.names, row), row[5]]);
   }
 
   /** The largest holders of a moment as bars. */
@@ -117,8 +114,7 @@ cistern.answer = (() => {
     const items = leaks.slice(0, 3).map(
         (leak) =>
             el("li", {}, el("strong", {text: view.names.holder([leak.stack, leak.label, 0, 0])}),
-               ` holds ${units.counted(leak.blocks, "block")}, ${
-                   units.bytes(leak.bytes)}, and grows by ${sentences.growth(leak)}.`));
+               ` ${sentences.kept(view, leak)}. It grows by ${sentences.growth(leak)}.`));
     return el(
         "div", {class: "card"}, el("h2", {text: "What keeps growing"}), el("ul", {}, items),
         el("p", {}, el("a", {href: "#leaks", text: "All places that grow, with their stacks"})));

@@ -31,22 +31,23 @@ cistern.lists = (() => {
           "No call site keeps growing: what is allocated is freed again, or stays as it is."));
       return;
     }
-    const rows = found.map(
-        (leak) =>
-            [leak.stack > 0 ? cistern.stackElement(view.names, leak.stack) :
-                              view.names.holder([0, leak.label, 0, 0]),
-             leak.label > 0 ? view.names.label(leak.label) : "", sparkline(leak.growth),
-             view.recording.has_times ? `${units.bytes(leak.bytes_per_second)}/s` : "not known",
-             units.count(leak.blocks), units.bytes(leak.bytes), view.time(leak.first_us)]);
+    const hasLabels = view.recording.labels.length > 1;
+    const row = (leak) =>
+        [leak.stack > 0 ? cistern.stackElement(view.names, leak.stack) :
+                          view.names.holder([0, leak.label, 0, 0]),
+         ...(hasLabels ? [leak.label > 0 ? view.names.label(leak.label) : ""] : []),
+         sparkline(leak.growth),
+         view.recording.has_times ? `${units.bytes(leak.bytes_per_second)}/s` : "not known",
+         units.count(leak.blocks), units.bytes(leak.bytes), view.time(leak.first_us)];
     const columns = [
-      ["Call site", false], ["Label", false], ["Over time", false], ["Grows by", true],
-      ["Blocks", true], ["Bytes at the end", true], ["First", true]
+      ["Call site", false], ...(hasLabels ? [["Label", false]] : []), ["Over time", false],
+      ["Grows by", true], ["Blocks kept", true], ["Bytes kept", true], ["Since", true]
     ];
     body.replaceChildren(
         el("p", {
           text: "These places allocate again and again, and almost nothing of it is ever freed."
         }),
-        table("What keeps growing", columns, rows));
+        table("What keeps growing", columns, found.map(row)));
   }
 
   function labels(body, view) {

@@ -90,7 +90,7 @@ cistern.moment = (() => {
               "Nothing is in use"
         },
         divided.map(([name, , size]) => el("span", {class: `part ${name}`, style: width(size)})));
-    const short = request - (beyond ? beyond[2] : 0);
+    const short = known.limit ? request - (beyond ? beyond[2] : 0) : 0;
     const ask = request > 0 ? el("div", {
       class: "balance request",
       role: "img",

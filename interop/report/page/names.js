@@ -26,7 +26,7 @@ cistern.Names = class {
 
   /**
    * Whether the frame is of a library rather than of the program. A frame of a program without
-   * lines has a place in its file instead: "/home/me/app+0x1234".
+   * lines has a place in its file instead: "/srv/app+0x1234".
    */
   static isLibrary([name, file, line]) {
     const hasPlace = line > 0 || /\+0x[0-9a-f]+$/.test(file);
@@ -91,6 +91,17 @@ cistern.Names = class {
     return cistern.Names.lineOf(frame);
   }
 
+  /**
+   * The line of a library that the program's line reached, if one is known: "adam.py:121 in step".
+   */
+  through(stack) {
+    if (!(stack > 0)) return "";
+    const own = this.programFrame(stack);
+    const inner = this.frames(stack).find(
+        (frame) => frame === own || (cistern.Names.fileOf(frame) && frame[2] > 0));
+    return inner && inner !== own ? cistern.Names.lineOf(inner) : "";
+  }
+
   /** A nested label as a path: "train / forward". */
   label(label) {
     if (label === -1) return "all others";
@@ -115,13 +126,29 @@ cistern.Names = class {
   }
 
   /** The name of a key by which memory is stacked and coloured. */
-  key(by, key) { return by === "site" ? this.site(key) : this[by](key); }
+  key(by, key) {
+    if (by !== "site") return this[by](key);
+    const through = this.sharesSite(key) ? this.through(key) : "";
+    return through ? `${this.site(key)} through ${through}` : this.site(key);
+  }
+
+  /** Whether the timeline has another call stack from the same line. */
+  sharesSite(stack) {
+    if (!this.stacksAtSite) {
+      this.stacksAtSite = new Map();
+      (this.recording.timeline.stacked.site || []).forEach(([key]) => {
+        this.stacksAtSite.set(this.site(key), (this.stacksAtSite.get(this.site(key)) || 0) + 1);
+      });
+    }
+    return this.stacksAtSite.get(this.site(stack)) > 1;
+  }
 
   /** What a holder is called: its line, or its label, or where it lies. */
   holder([stack, label, pool, stream]) {
     if (stack > 0) return this.site(stack);
     if (stack === -1) return "all others";
     if (label > 0) return this.label(label);
+    if (this.recording.stacks.length > 1) return "no call stack";
     return `${this.pool(pool)}, ${this.stream(stream)}`;
   }
 
@@ -148,8 +175,10 @@ cistern.stackElement = (names, stack, title = names.site(stack)) => {
                                 })));
     }
   };
-  const details =
-      el("details", {class: "site", on: {toggle: fill}}, el("summary", {text: title}), list);
+  const through = names.through(stack);
+  const details = el(
+      "details", {class: "site", on: {toggle: fill}},
+      el("summary", {}, title, through ? el("small", {text: `through ${through}`}) : null), list);
   details.fill = fill;  // for paper, which does not wait for the event
   return details;
 };

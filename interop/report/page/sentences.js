@@ -1,6 +1,6 @@
 // What happened, in words.
 cistern.sentences = (() => {
-  const {bytes} = cistern.units;
+  const {bytes, counted} = cistern.units;
   const WHY = {
     too_small: "lies in pieces that are smaller than the request",
     kept_whole: "is kept whole for large requests",
@@ -47,8 +47,19 @@ cistern.sentences = (() => {
                             `${bytes(moment.asked)} in use`;
   }
 
+  /** A holder's label, and the library that its line reached. */
+  const belonging =
+      (names, [stack, label]) => [stack > 0 && label > 0 ? names.label(label) : "",
+                                  names.through(stack) && `through ${names.through(stack)}`]
+                                     .filter(Boolean)
+                                     .join(", ");
+
+  /** What a place has kept: "has kept 13 blocks, 2.2 GiB, since 6.4 s". */
+  const kept = (view, leak) => `has kept ${counted(leak.blocks, "block")}, ${
+      bytes(leak.bytes)}, since ${view.time(leak.first_us)}`;
+
   const growth = (leak) => leak.bytes_per_second > 0 ? `${bytes(leak.bytes_per_second)} a second` :
                                                        `${bytes(leak.bytes)} in all`;
 
-  return {asked, during, growth, origin, sizes, title, unused};
+  return {asked, belonging, during, growth, kept, origin, sizes, title, unused};
 })();
