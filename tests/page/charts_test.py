@@ -287,7 +287,7 @@ def test_program_is_told_from_libraries_with_and_without_lines(show):
 
 def test_sites_read_as_lines_or_as_functions(show):
     found = show().execute_script("""const {lineOf} = cistern.Names; return [
-        ["forward", "/srv/me/model.py", 3], ["", "model.py", 3], ["step(int)", "/srv/me/app+0x12ab", 0], ["app+0x12ab", "/srv/me/app+0x12ab", 0],
+        ["forward", "/srv/me/model.py", 3], ["<module>", "model.py", 3], ["step(int)", "/srv/me/app+0x12ab", 0], ["app+0x12ab", "/srv/me/app+0x12ab", 0],
         ["forward", "??", 0], ["", "", 0]].map(lineOf);""")
     assert found == ["model.py:3 in forward", "model.py:3", "step in app", "app+0x12ab", "forward", "unknown function"]
 
@@ -295,11 +295,12 @@ def test_sites_read_as_lines_or_as_functions(show):
 def test_stacks_from_one_line_are_told_apart_by_the_library_that_they_reached(show):
     found = show().execute_script("""
         const frames = [["step", "train.py", 3], ["adam", "/usr/lib/python3/adam.py", 9], ["sgd", "/usr/lib/python3/sgd.py", 7],
-                        ["at::empty", "??", 0]];
-        const stacks = [[0, 0], [0, 0], [1, 1], [1, 2], [2, 3]];
+                        ["at::empty", "??", 0], ["conv", "/opt/torch/site-packages/torch/nn/conv.py", 5]];
+        const stacks = [[0, 0], [0, 0], [1, 1], [1, 2], [2, 3], [3, 4]];
         const names = new cistern.Names({frames, stacks, timeline: {stacked: {site: [[3, []], [4, []]]}}});
-        return [names.key("site", 3), names.key("site", 4), names.through(1)];""")
-    assert found == ["train.py:3 in step through sgd.py:7 in sgd", "train.py:3 in step through adam.py:9 in adam", ""]
+        return [names.key("site", 3), names.key("site", 4), names.through(1), names.through(5)];""")
+    assert found == ["train.py:3 in step through sgd.py:7 in sgd", "train.py:3 in step through adam.py:9 in adam", "",
+                     "sgd.py:7 in sgd"]
 
 
 def test_hover_over_free_memory_tells_whose_it_is(show):

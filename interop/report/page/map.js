@@ -66,7 +66,7 @@ cistern.Map = class {
     const entry = (colour, text) => el(
         "li", {}, el("span", {class: "swatch", style: {"--colour": colour}}), el("span", {text}));
     const ranks = this.view.ranks();
-    const keys = [...ranks].slice(0, 8).map(
+    const keys = [...ranks].map(
         ([key, rank]) =>
             entry(cistern.colours.ofRank(rank), this.view.names.key(this.view.by, key)));
     this.legendList.replaceChildren(

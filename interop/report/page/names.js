@@ -66,7 +66,7 @@ cistern.Names = class {
   static lineOf(frame) {
     const [place, name] = [cistern.Names.place(frame), cistern.Names.functionOf(frame)];
     const file = cistern.Names.fileOf(frame).split("/").pop().replace(/\+0x[0-9a-f]+$/, "");
-    if (frame[2] > 0) return name ? `${place} in ${name}` : place;
+    if (frame[2] > 0) return name && name !== "<module>" ? `${place} in ${name}` : place;
     return file && !place.startsWith(file) ? `${place} in ${file}` : place;
   }
 
@@ -93,13 +93,15 @@ cistern.Names = class {
 
   /**
    * The line of a library that the program's line reached, if one is known: "adam.py:121 in step".
+   * Most stacks end in the same few lines of PyTorch, so a line of another library says more.
    */
   through(stack) {
     if (!(stack > 0)) return "";
-    const own = this.programFrame(stack);
-    const inner = this.frames(stack).find(
-        (frame) => frame === own || (cistern.Names.fileOf(frame) && frame[2] > 0));
-    return inner && inner !== own ? cistern.Names.lineOf(inner) : "";
+    const frames = this.frames(stack);
+    const within = frames.slice(0, frames.indexOf(this.programFrame(stack)))
+                       .filter((frame) => cistern.Names.fileOf(frame) && frame[2] > 0);
+    const telling = within.find(([, file]) => !/-packages\/torch\//.test(file)) || within[0];
+    return telling ? cistern.Names.lineOf(telling) : "";
   }
 
   /** A nested label as a path: "train / forward". */
