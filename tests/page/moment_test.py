@@ -66,6 +66,18 @@ def test_holders_table_is_by_bytes_with_its_shares(show):
     ], ["model.py:31 in build", "train", "pool default, stream 0", "6", "10 MiB", "60 MiB", "20.5 %"]]
 
 
+def test_holders_group_by_line_and_by_label(show):
+    driver = show()
+    at_failure(driver)
+    choose = "document.querySelector(`input[name='holders-by'][value='${arguments[0]}']`).click()"
+    driver.execute_script(choose, "line")
+    assert rows(driver, "holders")[1] == ["model.py:31 in build", "", "", "7", "12 MiB", "72 MiB", "24.6 %"]
+    driver.execute_script(choose, "label")
+    assert [row[0] for row in rows(driver, "holders")] == [
+        "train / forward / attention", "train", "train / forward", "train / optimizer", "no label"]
+    assert rows(driver, "holders")[1][3:6] == ["16", "12 MiB", "81 MiB"]
+
+
 def test_scrubbing_events_changes_holders_and_says_where(show):
     driver = show()
     at_failure(driver)
