@@ -73,16 +73,32 @@ cistern.answer = (() => {
                       note ? el("small", {text: note}) : null))));
   }
 
-  /** The largest holders of a moment: [name, label, bytes]. Without names, by the blocks' sizes. */
+  /**
+   * The largest holders of a moment by the line of the program: [name, what belongs to it, bytes].
+   * Without names, by the blocks' sizes.
+   */
   function largest(view, moment) {
     if (view.nameless && moment.window !== null) {
       return cistern.state.sizes(view.window(moment.window), moment.at)
-          .map(({log,
-                 blocks,
-                 bytes}) => [sentences.sizes(log), units.counted(blocks, "block"), bytes]);
+          .map(
+              (size) =>
+                  [sentences.sizes(size.log), units.counted(size.blocks, "block"), size.bytes]);
     }
-    return moment.holders.filter(([stack]) => stack !== -1)
-        .map((row) => [view.names.holder(row), sentences.belonging(view.names, row), row[5]]);
+    const lines = new Map();
+    moment.holders.filter(([stack]) => stack !== -1).forEach((holder) => {
+      const name = view.names.holder(holder);
+      const line = lines.get(name) || {bytes: 0, belonging: new Set()};
+      line.bytes += holder[5];
+      line.belonging.add(sentences.belonging(view.names, holder));
+      lines.set(name, line);
+    });
+    const rows = Array.from(
+        lines,
+        ([name, {bytes, belonging}]) =>
+            [name,
+             belonging.size === 1 ? [...belonging][0] : units.counted(belonging.size, "call path"),
+             bytes]);
+    return rows.sort((a, b) => b[2] - a[2]);
   }
 
   /** The largest holders of a moment as bars. */
