@@ -23,13 +23,6 @@ constexpr std::uint32_t kMostGpu = 65'535;
 constexpr std::size_t kMostThreads = 1024;
 constexpr std::uint64_t kMostRounds = 1'000'000;
 
-std::string policyHelp() {
-  std::string text = "How requests are served; may be given several times, or a,b,c:";
-  for (const PolicyKind& kind : policyKinds())
-    text += fmt::format("\n{}: {}", kind.name, kind.text);
-  return text;
-}
-
 std::string generateHelp() {
   std::string text = "Programs that are made up: KIND:SEED or KIND:FROM-TO. KIND is all, or";
   for (const programs::Kind& kind : programs::kinds())
@@ -63,7 +56,9 @@ void addMeasuring(CLI::App& parser, Arguments& a) {
 }
 
 void addPolicies(CLI::App& parser, Arguments& a) {
-  parser.add_option("--policy", a.policies, policyHelp())
+  parser
+      .add_option("--policy", a.policies,
+                  policyHelp("How requests are served; may be given several times, or a,b,c:"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(kNotEmpty)

@@ -10,6 +10,7 @@
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
 #include "interop/command/not_empty.hpp"
+#include "interop/command/replay/policy.hpp"
 #include "interop/command/report/report_arguments.hpp"
 #include "interop/command/report/run_report.hpp"
 
@@ -48,8 +49,9 @@ void addContents(CLI::App& parser, ReportArguments& a) {
   parser
       .add_option(
           "--policy", a.policies,
-          "Other allocators whose reserved memory is shown: see `cistern help replay`. Else "
-          "two that did not record it")
+          policyHelp(
+              "Other allocators whose reserved memory is shown, as a,b; else two that did not "
+              "record it:"))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(kNotEmpty)

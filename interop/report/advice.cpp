@@ -66,6 +66,17 @@ std::string freeFirst(const recording::Recording& recording, const Shortage& sho
                      formatBytes(bytes));
 }
 
+std::string leak(const recording::Recording& recording, const Shortage& shortage,
+                 std::uint64_t missing) {
+  if (shortage.leaking.empty()) return {};
+  const Holder& largest = shortage.leaking.front();
+  std::string text =
+      fmt::format("{} keeps ever more memory: {} of its hold {}.", nameOf(recording, largest),
+                  countedBlocks(largest.blocks), formatBytes(largest.bytes));
+  if (largest.bytes >= missing) text += " Without these the request fits, if they lie together.";
+  return text;
+}
+
 }  // namespace
 
 std::string nameOf(const recording::Recording& recording, const Holder& holder) {
@@ -83,6 +94,7 @@ std::vector<std::string> adviceFor(const recording::Recording& recording,
   const auto add = [&](std::string text) {
     if (!text.empty()) advice.push_back(std::move(text));
   };
+  add(leak(recording, shortage, missing));
   add(inPieces(shortage, missing));
   add(ofOthers(shortage, missing, "other_stream",
                "is free in other streams' memory: empty the cache, or let the streams share it."));

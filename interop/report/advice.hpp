@@ -18,6 +18,7 @@ struct Shortage {
   bool knows_available = false;
   std::vector<recording::Unused> unused;
   std::vector<Holder> holders;  ///< most bytes first
+  std::vector<Holder> leaking;  ///< those of them that keep growing, most bytes first
 };
 
 /// The name of a holder for people: its label, or else its innermost frame, or else its stream.

@@ -84,6 +84,7 @@ std::vector<std::string> notesOf(const Recording& recorded) {
   return notes;
 }
 
+/// Pre: the model has its leaks.
 void addMoments(const Study& study, bool with_windows, json& model,
                 std::vector<std::string>& notes) {
   const std::vector<Moment> moments = momentsOf(study, notes);
@@ -91,7 +92,7 @@ void addMoments(const Study& study, bool with_windows, json& model,
   if (with_windows) windows = windowsAround(study, moments);
   json told = json::array(), shown = json::array();
   for (const Moment& moment : moments) {
-    json story = momentJson(study, moment);
+    json story = momentJson(study, moment, model["leaks"]);
     story["window"] = nullptr;
     if (moment.has_window && !windows.empty()) {
       const std::size_t window = windowOf(windows, moment);
@@ -111,11 +112,11 @@ json recordingModel(const Study& study, bool with_windows) {
   std::vector<std::string> notes = notesOf(study.recorded());
   model["marks"] = marks(study.recorded(), notes);
   model["timeline"] = timeline(study);
+  model["leaks"] = leaks(study);
   addMoments(study, with_windows, model, notes);
   model["heat"] = heat(study);
   model["flame"] = flame(study);
   addHistograms(study, model);
-  model["leaks"] = leaks(study);
   model["labels_peak"] = labelPeaks(study);
   model["calls"] = calls(study);
   model["notes"] = std::move(notes);

@@ -20,9 +20,10 @@ json nullIfZero(std::uint64_t bytes) { return bytes == 0 ? json() : json(bytes);
 
 class MomentStory {
  public:
-  MomentStory(const Study& study, const Moment& moment)
+  MomentStory(const Study& study, const Moment& moment, const json& leaks)
       : study_(study),
         moment_(moment),
+        leaks_(leaks),
         living_(livingAfter(study.lives, moment.done)),
         holders_(holdersOf(study.lives, living_)) {
     if (knowsPlaces()) reserved_ = reservedAfter(study.recorded(), moment.done);
@@ -109,7 +110,7 @@ class MomentStory {
     std::vector<std::string> all;
     if (!request_) return all;
     if (!failure_.advice.empty()) all.push_back(failure_.advice);
-    Shortage shortage{*request_, 0, false, unused, holders_};
+    Shortage shortage{*request_, 0, false, unused, holders_, leakingHolders()};
     const std::uint64_t reserved = reservedBytes();
     if (limit() != 0 && reserved != 0) {
       shortage.knows_available = true;
@@ -126,8 +127,22 @@ class MomentStory {
     return all;
   }
 
+  /// A leak that is known by its size alone has no holder of its own.
+  std::vector<Holder> leakingHolders() const {
+    std::vector<Holder> leaking;
+    for (const Holder& holder : holders_) {
+      const auto is_holders = [&](const json& leak) {
+        return leak["stack"] == holder.stack && leak["label"] == holder.label &&
+               leak["size"].is_null();
+      };
+      if (std::any_of(leaks_.begin(), leaks_.end(), is_holders)) leaking.push_back(holder);
+    }
+    return leaking;
+  }
+
   const Study& study_;
   const Moment& moment_;
+  const json& leaks_;
   const Living living_;
   const std::vector<Holder> holders_;
   recording::ReservedRanges reserved_;
@@ -137,8 +152,8 @@ class MomentStory {
 
 }  // namespace
 
-json momentJson(const Study& study, const Moment& moment) {
-  return MomentStory(study, moment).tell();
+json momentJson(const Study& study, const Moment& moment, const json& leaks) {
+  return MomentStory(study, moment, leaks).tell();
 }
 
 }  // namespace cistern::report

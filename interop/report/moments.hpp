@@ -27,7 +27,7 @@ struct Moment {
 /// a sentence about that goes to `notes`.
 std::vector<Moment> momentsOf(const Study& study, std::vector<std::string>& notes);
 
-/// One moment as JSON, without its window. `reserved`: the memory that is reserved then.
-nlohmann::json momentJson(const Study& study, const Moment& moment);
+/// One moment as JSON, without its window. `leaks`: what the analysis of that name has found.
+nlohmann::json momentJson(const Study& study, const Moment& moment, const nlohmann::json& leaks);
 
 }  // namespace cistern::report

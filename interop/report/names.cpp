@@ -1,5 +1,7 @@
 #include "interop/report/names.hpp"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
 namespace cistern::report {
@@ -9,25 +11,50 @@ constexpr std::uint64_t kMostNumber = 1'000'000;  // larger names of streams are
 
 std::string baseName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+/// "train.py:41 in step", or "step in app" where the line is not known.
 std::string textOf(const recording::Frame& frame) {
-  if (frame.file.empty()) return frame.function;
-  const std::string place = frame.line == 0
-                                ? baseName(frame.file)
-                                : fmt::format("{}:{}", baseName(frame.file), frame.line);
-  return frame.function.empty() ? place : fmt::format("{} {}", place, frame.function);
+  const std::string file = frame.file == "??" ? "" : baseName(frame.file);
+  const std::string& first = frame.line != 0 || frame.function.empty() ? file : frame.function;
+  const std::string& second = frame.line != 0 ? frame.function : file;
+  const std::string place = frame.line == 0 ? first : fmt::format("{}:{}", first, frame.line);
+  if (place.empty()) return "unknown code";
+  return second.empty() || second == first ? place : fmt::format("{} in {}", place, second);
 }
 
-bool saysLine(const recording::Frame& frame) { return !frame.file.empty() && frame.line != 0; }
+bool saysLine(const recording::Frame& frame) {
+  return !frame.file.empty() && frame.file != "??" && frame.line != 0;
+}
+
+/// Packages that are installed, the system's files, shared libraries, and PyTorch's own sources.
+bool isOfLibrary(const recording::Frame& frame) {
+  const auto has = [&](std::string_view part) {
+    return frame.file.find(part) != std::string::npos;
+  };
+  return has("site-packages/") || has("dist-packages/") || has("/lib/python") || has("/aten/") ||
+         has("/c10/") || has("torch/csrc/") || frame.file.ends_with(".so") || has(".so.") ||
+         frame.file.starts_with('<') ||
+         (frame.file.starts_with("/usr/") && !frame.file.starts_with("/usr/local/"));
+}
+
+/// The innermost frame of which `holds` is true; null if there is none.
+template <class Condition>
+const recording::Frame* innermost(const recording::Recording& recording, std::uint32_t stack,
+                                  Condition holds) {
+  for (std::uint32_t at = stack; at != 0; at = recording.stacks[at].parent) {
+    const recording::Frame& frame = recording.frames[recording.stacks[at].frame];
+    if (holds(frame)) return &frame;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
 std::string siteOf(const recording::Recording& recording, std::uint32_t stack) {
   if (stack == 0) return "unknown code";
-  for (std::uint32_t at = stack; at != 0; at = recording.stacks[at].parent) {
-    const recording::Frame& frame = recording.frames[recording.stacks[at].frame];
-    if (saysLine(frame)) return textOf(frame);
-  }
-  return textOf(recording.frames[recording.stacks[stack].frame]);
+  const auto own = [](const recording::Frame& f) { return saysLine(f) && !isOfLibrary(f); };
+  const recording::Frame* frame = innermost(recording, stack, own);
+  if (frame == nullptr) frame = innermost(recording, stack, saysLine);
+  return textOf(frame != nullptr ? *frame : recording.frames[recording.stacks[stack].frame]);
 }
 
 std::string labelOf(const recording::Recording& recording, std::uint32_t label) {

@@ -8,8 +8,8 @@
 
 namespace cistern::report {
 
-/// The innermost frame of a stack that is the program's own, as "train.py:41 step". Frames of
-/// allocators and of libraries' insides without a file are passed over, if there are others.
+/// The innermost frame of a stack that is the program's own, as "train.py:41 in step". If all are
+/// of libraries, the innermost whose line is known, else the innermost.
 std::string siteOf(const recording::Recording& recording, std::uint32_t stack);
 /// A label with those around it, the outermost first: "step/forward". Empty for label 0.
 std::string labelOf(const recording::Recording& recording, std::uint32_t label);

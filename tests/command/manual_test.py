@@ -110,7 +110,10 @@ class Completions(unittest.TestCase):
 
     def test_a_tab_completes_in_bash(self):
         for typed, words in [
-                ("cistern rep\t", ["replay"]),
+                ("cistern repl\t", ["replay"]),
+                ("cistern repo\t", ["report"]),
+                ("cistern report --policy torch-e\t", ["report", "--policy", "torch-expandable"]),
+                ("cistern report --format speeds\t", ["report", "--format", "speedscope"]),
                 ("cistern --ver\t", ["--version"]),
                 ("cistern help gen\t", ["help", "generate"]),
                 ("cistern replay --pol\t", ["replay", "--policy"]),

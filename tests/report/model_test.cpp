@@ -118,9 +118,17 @@ TEST_CASE("the site of a stack is its innermost frame that has a line") {
   const Subject subject = testing::subjectOf(
       "N \"main\" \"/app/src/train.py\" 7\nN \"malloc\" \"\" 0\nS 0 1\nS 1 2\nS 0 2\n"
       "a 1 0 1 0 2 0 0\n");
-  CHECK(siteOf(subject.recording, 2) == "train.py:7 main");
+  CHECK(siteOf(subject.recording, 2) == "train.py:7 in main");
   CHECK(siteOf(subject.recording, 3) == "malloc");
   CHECK(siteOf(subject.recording, 0) == "unknown code");
+}
+
+TEST_CASE("the site of a stack is the program's own line, if it has one") {
+  const Subject subject = testing::subjectOf(
+      "N \"step\" \"train.py\" 7\nN \"forward\" \"/env/site-packages/torch/linear.py\" 134\n"
+      "S 0 1\nS 1 2\nS 0 2\na 1 0 1 0 2 0 0\n");
+  CHECK(siteOf(subject.recording, 2) == "train.py:7 in step");
+  CHECK(siteOf(subject.recording, 3) == "linear.py:134 in forward");
 }
 
 }  // namespace

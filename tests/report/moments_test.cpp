@@ -96,5 +96,18 @@ TEST_CASE("what the recorder knew of a failure stays") {
   CHECK(failure["unused"][0]["why"] == "held_in_place");
 }
 
+TEST_CASE("advice for a failure begins with the leak that led to it") {
+  testing::Script script;
+  for (int step = 0; step < 40; ++step) {
+    script.free(script.allocate(5000, 2));
+    script.allocate(1000, 3);
+  }
+  const json model = testing::modelOfText(script.text() + "o 9000 0 1 2 0 0 {}\n");
+  CHECK(
+      momentOf(model, "failure")["advice"][0] ==
+      "train.py:41 in keep keeps ever more memory: 40 blocks of its hold 39.06 KiB. Without these "
+      "the request fits, if they lie together.");
+}
+
 }  // namespace
 }  // namespace cistern::report

@@ -10,6 +10,7 @@
 #include "allocator/device/backends.hpp"
 #include "interop/command/command_names.hpp"
 #include "interop/command/replay/policy.hpp"
+#include "interop/command/report/report_arguments.hpp"
 #include "interop/programs/generate.hpp"
 
 namespace cistern::command {
@@ -52,6 +53,8 @@ Words optionNames() {
   return words;
 }
 
+Words formatWords() { return reportFormats(); }
+
 Words shellWords() { return {"bash", "zsh", "fish"}; }
 
 struct WordsOf {
@@ -65,7 +68,8 @@ constexpr WordsOf kWordsOf[] = {
     {"replay", "--policy", policyWords, true},    {"replay", "--device", deviceWords, false},
     {"replay", "--generate", programWords, true}, {"generate", "program", programWords, false},
     {"doctor", "--device", backendWords, false},  {"options", "name", optionNames, false},
-    {"completion", "shell", shellWords, false},
+    {"completion", "shell", shellWords, false},   {"report", "--policy", policyWords, true},
+    {"report", "--format", formatWords, false},
 };
 
 // ---- From the parser

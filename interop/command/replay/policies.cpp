@@ -47,6 +47,11 @@ std::optional<std::string> confOf(const ReplaySettings& settings, std::string_vi
 
 std::span<const PolicyKind> policyKinds() { return kPolicies; }
 
+std::string policyHelp(std::string begin) {
+  for (const PolicyKind& kind : kPolicies) begin += fmt::format("\n{}: {}", kind.name, kind.text);
+  return begin;
+}
+
 const PolicyKind& policyKind(std::string_view name) {
   std::vector<std::string_view> names;
   for (const PolicyKind& kind : kPolicies) {

@@ -72,6 +72,8 @@ struct PolicyKind {
 };
 
 std::span<const PolicyKind> policyKinds();
+/// `begin`, and a line for each policy: the help of an option that takes one.
+std::string policyHelp(std::string begin);
 /// Throws UsageError naming the value and what is allowed.
 const PolicyKind& policyKind(std::string_view name);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "allocator/base/text.hpp"
 #include "interop/command/console.hpp"
@@ -28,14 +29,12 @@ constexpr std::array<std::pair<std::string_view, ReportFormat>, 5> kFormats = {
      {"pickle", ReportFormat::kPickle}}};
 
 ReportFormat parseFormat(const std::string& text) {
-  std::vector<std::string_view> known;
-  for (const auto& [name, format] : kFormats) {
+  for (const auto& [name, format] : kFormats)
     if (text == name) return format;
-    known.push_back(name);
-  }
-  throw UsageError(
-      fmt::format("--format {}: must be one of html, perfetto, speedscope, pickle, json{}", text,
-                  didYouMean(text, known)));
+  const std::vector<std::string> known = reportFormats();
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  throw UsageError(fmt::format("--format {}: must be one of {}{}", text, fmt::join(known, ", "),
+                               didYouMean(text, views)));
 }
 
 std::optional<std::uint64_t> parseTime(const std::string& text) {
@@ -89,6 +88,12 @@ std::string lineOf(const ReportArguments& a) {
 }
 
 }  // namespace
+
+std::vector<std::string> reportFormats() {
+  std::vector<std::string> words;
+  for (const auto& [name, format] : kFormats) words.emplace_back(name);
+  return words;
+}
 
 MomentName parseMoment(const std::string& text) {
   if (trimmed(text).empty())

@@ -21,6 +21,9 @@ struct ReportArguments {
   std::string max_unpacked;
 };
 
+/// The words that --format takes.
+std::vector<std::string> reportFormats();
+
 /// Throws UsageError, which names the given value and the allowed ones, or OptionError for the
 /// options from the environment.
 ReportSettings settingsFrom(const ReportArguments& a);

@@ -13,10 +13,14 @@
 namespace cistern::command {
 namespace {
 
-ReplaySettings stageSettings(const ReportSettings& settings) {
+constexpr std::uint64_t kMostCapacity = 8'192 * kGiB;  // models keep some bytes for each page of it
+
+/// A device that serves the script under any policy.
+ReplaySettings stageSettings(const Script& script) {
   ReplaySettings stage;
   stage.device = "sim";
-  stage.capacity = settings.capacity;
+  stage.capacity =
+      std::max(kDefaultSimCapacity, std::min(4 * script.peak_requested, kMostCapacity));
   return stage;
 }
 
@@ -105,7 +109,7 @@ ReportReplay::ReportReplay(const recording::Recording& recording, const ReportSe
 report::PolicyCurve ReportReplay::curve(std::string_view policy,
                                         const OnProgress& on_progress) const {
   const PolicyKind& kind = policyKind(policy);
-  Stage stage(stageSettings(settings_), script_.streams);
+  Stage stage(stageSettings(script_), script_.streams);
   report::PolicyCurve none;
   none.name = policy;
   none.failure = kind.lacks(stage.device());
@@ -121,9 +125,7 @@ report::PolicyCurve ReportReplay::curve(std::string_view policy,
 
 ReportReplay::Placing ReportReplay::place(const OnProgress& on_progress) const {
   Placing placing;
-  ReplaySettings roomy = stageSettings(settings_);
-  roomy.capacity.reset();
-  Stage stage(roomy, script_.streams);
+  Stage stage(stageSettings(script_), script_.streams);
   Options options = settings_.options;
   options.background_thread = false;  // as in a replay: see cistern_policy.cpp
   PlacingPolicy policy(stage.device(), options);
