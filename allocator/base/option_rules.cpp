@@ -1,5 +1,7 @@
 #include "allocator/base/option_rules.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
@@ -84,6 +86,24 @@ std::optional<bool> SwitchRule::read(std::string_view text) const {
 std::string SwitchRule::print(bool value) const { return value ? "true" : "false"; }
 
 std::string SwitchRule::allowed() const { return "true or false (True, False, 1, 0)"; }
+
+// A comma would end it, and a bracket would join it to what follows.
+std::optional<std::string> FolderRule::read(std::string_view text) const {
+  if (text == "none") return std::string();
+  const auto refused = [](char c) {
+    return c == ',' || c == '[' || c == ']' || (c >= 0 && c < ' ') || c == 127;
+  };
+  if (text.empty() || std::ranges::any_of(text, refused)) return std::nullopt;
+  return std::string(text);
+}
+
+std::string FolderRule::print(const std::string& value) const {
+  return value.empty() ? "none" : value;
+}
+
+std::string FolderRule::allowed() const {
+  return "the path of a folder, without commas and brackets, or none";
+}
 
 template <class Value, std::size_t Count>
 std::optional<Value> WordRule<Value, Count>::read(std::string_view text) const {

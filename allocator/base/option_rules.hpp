@@ -64,6 +64,15 @@ struct SwitchRule {
   std::string allowed() const;
 };
 
+/// The path of a folder, or none.
+struct FolderRule {
+  std::string Options::*field;
+
+  std::optional<std::string> read(std::string_view text) const;
+  std::string print(const std::string& value) const;
+  std::string allowed() const;
+};
+
 /// One of a few words, each of which stands for a value.
 template <class Value, std::size_t Count>
 struct WordRule {

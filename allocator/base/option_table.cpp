@@ -131,6 +131,30 @@ constexpr OptionRow kTable[] = {
      "block could exceed 1/64 of the device. All threads together keep at most 1/64 of the device "
      "of blocks up to 1 MiB. Kept memory counts as free. It goes back before the device is asked "
      "for more, and when the cache is emptied. Off if other options round sizes."},
+
+    {"history", "", CountRule{&Options::history, 0, 1'000'000'000},
+     "How many events of its history an allocator keeps in memory from its beginning: allocations, "
+     "frees, and memory from the device. 0: none. An event takes 48 bytes. While a history is "
+     "recorded, no request is served from a thread's cache. docs/history.md says more."},
+
+    {"history_folder", "", FolderRule{&Options::history_folder},
+     "Each allocator writes its history to a file of its own in this folder, from its beginning: "
+     "`history-PID-N.trace`. With it, `history` says how many events may wait to be written; 0 "
+     "means a million."},
+
+    {"history_stacks", "", SwitchRule{&Options::history_stacks},
+     "Whether a history has the C++ call stack of each allocation."},
+
+    {"nvtx_labels", "", SwitchRule{&Options::nvtx_labels},
+     "Whether ranges that the program pushes by NVTX are labels of what is allocated inside. Needs "
+     "Cistern as a shared library, and an allocator that is made before the program's first call "
+     "of NVTX. No profiler that NVTX_INJECTION64_PATH names may be in use."},
+
+    {"oom_dump", "", FolderRule{&Options::oom_dump},
+     "If a request finds no memory, the allocator writes a dump to this folder: "
+     "`oom-PID-N.trace`. It has the history as far as it is kept, else what lives, and the "
+     "request. "
+     "The text of the error ends with the command that draws it. A process writes four at most."},
 };
 
 // PyTorch's spellings in MiB are whole numbers; as a size the table's own rule can judge them.

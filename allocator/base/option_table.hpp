@@ -11,7 +11,7 @@
 namespace cistern {
 
 using OptionRule = std::variant<BytesRule, CountRule, FractionRule, SwitchRule, BackingRule,
-                                RecycleRule, CrossStreamRule, DivisionsRule>;
+                                RecycleRule, CrossStreamRule, DivisionsRule, FolderRule>;
 
 /// One option: everything about it except its default, which is its field's.
 struct OptionRow {

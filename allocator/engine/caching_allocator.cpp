@@ -9,6 +9,8 @@
 #include "allocator/engine/cross_stream/deferral.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/reports/accounting.hpp"
+#include "allocator/engine/reports/dumps.hpp"
+#include "allocator/engine/reports/exit_reports.hpp"
 #include "allocator/engine/reports/histories.hpp"
 #include "allocator/engine/reports/misuse.hpp"
 #include "allocator/engine/reports/snapshot.hpp"
@@ -31,12 +33,15 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
   (void)driverMayBeCalled();  // registers for the exit, which must happen before it
   setMemoryFraction(options.memory_fraction);
   if (options.limit != 0 && options.limit < limit()) setLimit(options.limit);
+  recordByOptions(*engine_);
+  exit_reports::add(*engine_);
 }
 
 // In a child of fork nothing is given back: no lock can be had for sure, and the device is the
 // parent's.
 CachingAllocator::~CachingAllocator() {
   if (engine_->made.isHere()) {
+    exit_reports::remove(*engine_);
     leaveHistory(*engine_);
   } else {
     (void)engine_.release();

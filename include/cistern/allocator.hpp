@@ -207,8 +207,14 @@ class CISTERN_API CachingAllocator {
   void resetAccumulatedStats();
   CacheInfo cacheInfo() const;
   /// Every segment and block. No segment holds parked pages (docs/pages.md), so the
-  /// segments may hold less than is reserved. Threads that allocate meanwhile wait. Throws
-  /// std::bad_alloc.
+  /// segments may hold less than is reserved. Throws std::bad_alloc.
+  ///
+  /// The snapshot is exact if no other thread is in a verb meanwhile. Other threads go on: each
+  /// heap is looked at in slices, and no thread waits for more than one. Then this holds:
+  /// - A block that the program has during the whole call is there once, in its segment.
+  /// - A block that comes or goes meanwhile is there, or its memory counts as free.
+  /// - The blocks of a segment cover it, and do not overlap. Neither do segments.
+  /// - A segment that comes, goes or changes its owner meanwhile may be missing.
   Snapshot snapshot() const;
   /// From now on records each event that puts memory behind addresses or takes it away, for
   /// takeMemoryEvents. At least the last 65,536 events that were not taken are kept. Off, the
@@ -229,18 +235,18 @@ class CISTERN_API CachingAllocator {
   /// stacks. Holds all heaps while it begins. A child of fork records nothing.
   /// Throws, and the history is off then:
   /// - InvalidArgument for most_events outside 1 to 10^9;
-  /// - Error if the file cannot be written; std::bad_alloc.
+  /// - HistoryError if the file cannot be written; std::bad_alloc.
   void recordHistory(const HistorySettings& settings);
   /// Ends the recording, and its file with all that was recorded. Without a file, forgets the
-  /// events. No-op if none is recorded. Throws Error if the file is not whole; it has ended all the
-  /// same.
+  /// events. No-op if none is recorded. Throws HistoryError if the file is not whole; the history
+  /// has ended all the same.
   void stopHistory();
   /// Whether one is recorded.
   bool recordsHistory() const noexcept;
   /// Writes a recording (docs/traces.md) to the file `path`, in one step in another's place: the
   /// events in memory, after what there was before them. With a file, or without a history: what
-  /// there is now. Copies the events while threads that allocate wait. Throws Error if the file
-  /// cannot be written, std::bad_alloc, and what the gatherer throws.
+  /// there is now. Copies the events while threads that allocate wait. Throws HistoryError if the
+  /// file cannot be written, std::bad_alloc, and what the gatherer throws.
   void dumpHistory(const std::string& path);
   /// Names this moment in the history, such as a step of training. No-op if none is recorded.
   void mark(std::string_view name);

@@ -346,12 +346,68 @@ CISTERN_API cistern_status_t cistern_set_memory_fraction(cistern_allocator_t all
 CISTERN_API cistern_status_t cistern_memory_info(cistern_allocator_t allocator,
                                                  uint64_t* free_bytes, uint64_t* total_bytes);
 
-/** Writes every segment and block to a JSON file (docs/c-api.md describes it), taken at one moment.
+/** Writes every segment and block to a JSON file (docs/c-api.md describes it). It is exact if no
+ *  other thread is in a call meanwhile; cistern/allocator.hpp says what it is otherwise.
  *  An existing file of that name, or the target of a link of that name, is replaced as a whole or
  *  not at all, and keeps its mode. A device or a pipe is written to; a pipe waits for its reader.
- *  CISTERN_IO_ERROR, naming the file and the reason, also for a directory. Threads that allocate
- * meanwhile wait for the picture, not for the file. */
+ *  CISTERN_IO_ERROR, naming the file and the reason, also for a directory. */
 CISTERN_API cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path);
+
+/* ---- The history --------------------------------------------------------------------------------
+ * Each allocation and free, in order, with labels and call stacks, for `cistern report`. The
+ * contract is that of cistern/history.hpp and cistern/allocator.hpp. */
+
+/** Gathers call stacks for a front end whose frames are not those of C: a frame is a word. Equal
+ *  words mean equal frames until `release` is called. No function may throw, or call back here. */
+typedef struct cistern_stack_gatherer_t {
+  size_t size; /**< sizeof(cistern_stack_gatherer_t) */
+  void* data;  /**< the first argument of each function */
+  /** Writes the calling thread's frames, innermost first, at most `most`. Returns how many. */
+  size_t (*gather)(void* data, uintptr_t* words, size_t most);
+  /** Names the frame of a word: calls write(to, function, file, line) once, before it returns. Any
+   *  thread calls it, at any time after `gather` wrote the word. It takes no lock under which the
+   *  program allocates. `line` 0: not known. */
+  void (*frame_of)(void* data, uintptr_t word,
+                   void (*write)(void* to, const char* function, const char* file, uint32_t line),
+                   void* to);
+  void (*release)(void* data); /**< nothing calls the others any more; may be null */
+} cistern_stack_gatherer_t;
+
+/** In each field but the first, 0 is the default. */
+typedef struct cistern_history_settings_t {
+  size_t size;          /**< sizeof(cistern_history_settings_t) */
+  const char* file;     /**< events go there, in the background; null: to memory, for a dump */
+  uint64_t most_events; /**< that are kept in memory, or wait to be written; a million */
+  int32_t stacks;       /**< not 0: call stacks of allocations and of requests that fail */
+  const char* name;     /**< the program's, for the report */
+  const cistern_stack_gatherer_t* gatherer; /**< null: C and C++ stacks. Copied. */
+} cistern_history_settings_t;
+
+/** Records the history from now on. One that is recorded already ends first. `settings` may be
+ *  null: all defaults. If the call fails, the history is off, and the gatherer was released if it
+ *  could be read. CISTERN_INVALID_ARGUMENT for most_events above 10^9, CISTERN_IO_ERROR if the file
+ *  cannot be written. */
+CISTERN_API cistern_status_t cistern_record_history(cistern_allocator_t allocator,
+                                                    const cistern_history_settings_t* settings);
+/** Ends the recording, and its file. No-op if none is recorded. CISTERN_IO_ERROR if the file is not
+ *  whole; the recording has ended all the same. */
+CISTERN_API cistern_status_t cistern_stop_history(cistern_allocator_t allocator);
+/** Writes the events in memory to a file, after what there was before them: a recording, as
+ *  docs/traces.md describes it. With a file, or without a history: what there is now. A file of
+ *  that name is replaced as by cistern_snapshot(). CISTERN_IO_ERROR. */
+CISTERN_API cistern_status_t cistern_dump_history(cistern_allocator_t allocator, const char* path);
+/** Names this moment in the history, such as a step of training. No-op if none is recorded. */
+CISTERN_API cistern_status_t cistern_mark(cistern_allocator_t allocator, const char* name);
+/** The labels of which blocks lived since the recording began, as one JSON array on one line:
+ *  [{"name": "step / forward", "current": bytes, "peak": bytes}]. Blocks of labels inside one count
+ *  too. Buffer and length as of cistern_options(). */
+CISTERN_API cistern_status_t cistern_label_usage(cistern_allocator_t allocator, char* buffer,
+                                                 size_t* length);
+/** From now on names what the calling thread allocates, of every allocator, until
+ *  cistern_pop_label(). Labels nest. CISTERN_HOST_OUT_OF_MEMORY. */
+CISTERN_API cistern_status_t cistern_push_label(const char* name);
+/** Ends the calling thread's innermost label. No-op without one. */
+CISTERN_API cistern_status_t cistern_pop_label(void);
 
 /* ---- Pinned host memory -------------------------------------------------------------------------
  * For copies between host and device: kept and reused, cut to the requested size. The contract is

@@ -10,9 +10,16 @@
 #include <string_view>
 #include <vector>
 
+#include "cistern/error.hpp"
 #include "cistern/types.hpp"
 
 namespace cistern {
+
+/// A history's file could not be written, or not whole.
+class CISTERN_API HistoryError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// The call stacks that a history records.
 enum class Stacks : std::uint8_t {
@@ -52,7 +59,7 @@ struct HistorySettings {
   /// in memory, for dumpHistory().
   std::string file{};
   /// The most events that are kept in memory; at least 1. With a file: those that may wait to be
-  /// written. An event takes 56 bytes of host memory.
+  /// written. An event takes 48 bytes of host memory.
   std::uint64_t most_events = 1'000'000;
   Stacks stacks = Stacks::kNone;
   /// Gathers the stacks in place of C++'s unwinder. Null: C++ stacks.

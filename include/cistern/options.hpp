@@ -97,6 +97,11 @@ struct CISTERN_API Options {
   std::uint64_t free_log = 64;
   std::uint64_t poll_interval = 8;
   std::uint64_t thread_cache = 8 * kMiB;
+  std::uint64_t history = 0;     ///< 0: none
+  std::string history_folder{};  ///< empty: none
+  bool history_stacks = false;
+  bool nvtx_labels = false;
+  std::string oom_dump{};  ///< empty: none
 
   /// `base` with every "key:value" of the comma-separated `conf` applied, in order. Options that
   /// `conf` does not name stay as they were. Throws OptionError naming the key, the given value and

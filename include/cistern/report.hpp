@@ -68,6 +68,8 @@ struct CISTERN_API OutOfMemoryReport {
   std::vector<HolderReport> holders;  ///< the largest blocks held, largest first, at most eight
   std::string device_error;           ///< the device's last error, if it was called
   std::vector<UnusedMemory> unused;   ///< all free memory, each reason once, most bytes first
+  /// How to draw the dump that was written (option oom_dump), or why none was; empty without one.
+  std::string dump;
 
   /// Why it failed, and what would have made it fit, in a sentence each.
   std::string advice() const;

@@ -7,6 +7,7 @@
 #include "allocator/base/thread_slots.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
 #include "cistern/graph.hpp"
+#include "cistern/history.hpp"
 #include "cistern/pinned.hpp"
 #include "cistern/report.hpp"
 #include "cistern/status.hpp"
@@ -60,6 +61,8 @@ cistern_status_t failCurrent() noexcept {
     return fail(CISTERN_INVALID_ARGUMENT, error.what());
   } catch (const OptionError& error) {
     return fail(CISTERN_INVALID_OPTION, error.what());
+  } catch (const HistoryError& error) {
+    return fail(CISTERN_IO_ERROR, error.what());
   } catch (const Error& error) {  // of pools and graphs, and what a child of fork may not do
     return fail(CISTERN_INVALID_STATE, error.what());
   } catch (const NoAddresses& error) {

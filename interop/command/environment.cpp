@@ -68,7 +68,7 @@ std::string hipProblem(const std::string& value) {
   return libraryProblem("CISTERN_HIP_LIBRARY", value);
 }
 
-constexpr std::array<Variable, 15> kVariables = {{
+constexpr std::array<Variable, 17> kVariables = {{
     {"CISTERN_CONF", "Options of the allocator: NAME:VALUE,...; see `cistern options`",
      confProblem},
     {"CISTERN_BACKEND", "The devices that auto opens: cuda, hip, sim or auto", backendProblem},
@@ -78,6 +78,7 @@ constexpr std::array<Variable, 15> kVariables = {{
     {"CISTERN_TORCH", "The way under PyTorch: auto, native or plugin", torchProblem},
     {"CISTERN_CACHE", "The folder for what cistern.torch compiles", cacheProblem},
     {"CISTERN_ROOT", "The checkout whose build the Python package uses", rootProblem},
+    {"CISTERN_STATS", "1: statistics and leaks are printed at the end of a program", nullptr},
     {"CISTERN_RUN_FOLDER", "Set by `cistern run`: the folder for records", nullptr},
     {"CISTERN_RUN_PROCESS", "Set by `cistern run`: the process to serve", nullptr},
     {"CISTERN_RUN_NAMESPACE", "Set by `cistern run`: the PID namespace of that process", nullptr},
@@ -85,6 +86,7 @@ constexpr std::array<Variable, 15> kVariables = {{
     {"CISTERN_RUN_ARGUMENTS", "Set by `cistern run --show-arguments`", nullptr},
     {"CISTERN_RUN_IPC", "Set by `cistern run --ipc`", nullptr},
     {"CISTERN_RUN_STRICT", "Set by `cistern run --strict`", nullptr},
+    {"CISTERN_RUN_HISTORY", "Set by `cistern run --report`", nullptr},
 }};
 
 // Without the part that all have, which would make any two of them alike.

@@ -44,6 +44,16 @@ SAME(pinned_reserved, offsetof(cistern_pinned_statistics_t, reserved_bytes), 200
 SAME(pinned_host_alloc, offsetof(cistern_pinned_statistics_t, num_host_alloc), 232);
 SAME(pinned_host_bytes, offsetof(cistern_pinned_statistics_t, host_bytes), 280);
 
+SAME(gatherer, sizeof(cistern_stack_gatherer_t), 40);
+SAME(gatherer_data, offsetof(cistern_stack_gatherer_t, data), 8);
+SAME(gatherer_release, offsetof(cistern_stack_gatherer_t, release), 32);
+SAME(history, sizeof(cistern_history_settings_t), 48);
+SAME(history_file, offsetof(cistern_history_settings_t, file), 8);
+SAME(history_most_events, offsetof(cistern_history_settings_t, most_events), 16);
+SAME(history_stacks, offsetof(cistern_history_settings_t, stacks), 24);
+SAME(history_name, offsetof(cistern_history_settings_t, name), 32);
+SAME(history_gatherer, offsetof(cistern_history_settings_t, gatherer), 40);
+
 SAME(ok, CISTERN_OK, 0);
 SAME(out_of_memory, CISTERN_OUT_OF_MEMORY, 1);
 SAME(host_out_of_memory, CISTERN_HOST_OUT_OF_MEMORY, 2);

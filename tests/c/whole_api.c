@@ -287,6 +287,63 @@ static void snapshots(const char* folder) {
   CHECK_OK(cistern_allocator_destroy(a));
 }
 
+static int released = 0;
+static size_t gather(void* data, uintptr_t* words, size_t most) {
+  CHECK(data == &released && most >= 2);
+  words[0] = 1;
+  words[1] = 2;
+  return 2;
+}
+static void frame_of(void* data, uintptr_t word,
+                     void (*write)(void*, const char*, const char*, uint32_t), void* to) {
+  CHECK(data == &released);
+  write(to, word == 1 ? "inner" : "outer", "script", (uint32_t)word);
+}
+static void release(void* data) { ++*(int*)data; }
+
+static void histories(const char* folder) {
+  static char text[65536];
+  char path[4096];
+  size_t length = sizeof text;
+  cistern_allocator_t a = make_sim(0, "");
+  cistern_stack_gatherer_t gatherer = {sizeof gatherer, &released, gather, frame_of, release};
+  cistern_history_settings_t settings = {sizeof settings, NULL, 100, 1, "it", &gatherer};
+  void* p = NULL;
+  CHECK_OK(cistern_record_history(a, &settings));
+  CHECK_OK(cistern_push_label("step"));
+  CHECK_OK(cistern_allocate(a, 1000, NULL, &p));
+  CHECK_OK(cistern_pop_label());
+  CHECK_OK(cistern_pop_label()); /* none is left */
+  CHECK_OK(cistern_mark(a, "now"));
+  CHECK_OK(cistern_label_usage(a, text, &length));
+  CHECK(strcmp(text, "[{\"name\": \"step\", \"current\": 1000, \"peak\": 1000}]") == 0);
+  snprintf(path, sizeof path, "%s/history.trace", folder);
+  CHECK_OK(cistern_dump_history(a, path));
+  contents(path, text, sizeof text);
+  CHECK(strstr(text, "N \"outer\" \"script\" 2\n") != NULL);
+  CHECK(strstr(text, "L 0 \"step\"\n") != NULL && strstr(text, " \"now\"\n") != NULL);
+  CHECK_OK(cistern_free(a, p));
+  CHECK_OK(cistern_stop_history(a));
+  CHECK(released == 1);
+  CHECK(cistern_dump_history(a, folder) == CISTERN_IO_ERROR); /* is a folder */
+  CHECK(cistern_dump_history(a, NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK(cistern_push_label(NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK(cistern_mark(a, NULL) == CISTERN_INVALID_ARGUMENT);
+  settings.gatherer = NULL;
+  settings.file = "/nowhere/at/all";
+  CHECK(cistern_record_history(a, &settings) == CISTERN_IO_ERROR);
+  CHECK(strstr(cistern_last_error(), "/nowhere/at/all") != NULL);
+  settings.size = 8;
+  CHECK(cistern_record_history(a, &settings) == CISTERN_INVALID_ARGUMENT);
+  gatherer.frame_of = NULL;
+  settings.size = sizeof settings;
+  settings.gatherer = &gatherer;
+  CHECK(cistern_record_history(a, &settings) == CISTERN_INVALID_ARGUMENT);
+  CHECK_OK(cistern_record_history(a, NULL));
+  CHECK(remove(path) == 0);
+  CHECK_OK(cistern_allocator_destroy(a));
+}
+
 /* Which backend it has depends on the machine. */
 static void shared(void) {
   cistern_allocator_t a = NULL, again = NULL;
@@ -312,6 +369,7 @@ int main(int count, char** arguments) {
   captures();
   statistics();
   snapshots(arguments[1]);
+  histories(arguments[1]);
   shared();
   return 0;
 }

@@ -76,6 +76,50 @@ class Traces(unittest.TestCase):
             self.assertEqual(len(rows), 10)
 
 
+
+class Histories(unittest.TestCase):
+    """What `cistern run --report` draws. It sets these variables."""
+
+    def recorded(self, history, *args):
+        """The lines of each history, and how the program ended."""
+        with tempfile.TemporaryDirectory() as folder:
+            ended = subprocess.run([BENCH.path("runtime_static"), *args],
+                                   env={**BENCH.environment(True), "LD_PRELOAD": LIBRARY,
+                                        "CISTERN_RUN_FOLDER": folder, "CISTERN_RUN_HISTORY": history},
+                                   capture_output=True, text=True, timeout=120)
+            texts = []
+            for name in sorted(os.listdir(folder)):
+                if name.startswith("history_"):
+                    self.assertTrue(name.endswith(".trace"), name)
+                    with open(os.path.join(folder, name)) as file:
+                        texts.append(file.read().splitlines())
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(ended.stderr, "")
+            return texts
+
+    def count(self, lines, verb):
+        return sum(line.startswith(verb + " ") for line in lines)
+
+    def test_each_allocator_has_a_file(self):
+        (lines,) = self.recorded("events", "loop")
+        header = json.loads(lines[0].lstrip("# "))
+        self.assertEqual((header["name"], header["recording"]), ("runtime_static", 1))
+        self.assertEqual((self.count(lines, "a"), self.count(lines, "f")), (1000, 1000))
+        self.assertEqual(self.count(lines, "S"), 0)
+        self.assertGreater(self.count(lines, "r"), 0)
+
+    def test_stacks_end_at_the_program(self):
+        (lines,) = self.recorded("stacks", "loop")
+        self.assertGreater(self.count(lines, "S"), 0)
+        frames = [line for line in lines if line.startswith("N ")]
+        self.assertTrue(any("runtime_static+0x" in frame for frame in frames), frames)
+        self.assertFalse(any("libcistern_preload" in frame for frame in frames), frames)
+
+    def test_a_child_of_fork_has_files_of_its_own(self):
+        (lines,) = self.recorded("events", "forks_first")
+        self.assertEqual(self.count(lines, "a"), 10)
+
+
 class Summaries(unittest.TestCase):
     def test_the_summary_goes_to_an_open_descriptor_or_a_pipe(self):
         ended = subprocess.run([COMMAND, "run", "--json", "/dev/stdout", "--", "/bin/sh", "-c", "echo said"],

@@ -8,6 +8,39 @@
 
 namespace cistern {
 
+/// Empties one cache. Pre: the caller holds the lock of its heap.
+inline void flushHeld(ThreadCache& cache) noexcept {
+  const bool of_other = cache.isOpen() && !cache.isMine();
+  if (of_other) BiasedLock::revokeAll([&](auto visit) { visit(cache.biasedLock()); });
+  cache.flush();
+  if (of_other) cache.biasedLock().restore();
+}
+
+/// While it lives, no owner changes what its cache of the heap keeps. Pre: the caller holds the
+/// heap's lock, and does so until it goes.
+class StillCaches {
+ public:
+  explicit StillCaches(Heap& heap) noexcept : heap_(heap) {
+    BiasedLock::revokeAll([this](auto visit) { forEachOther(visit); });
+  }
+  ~StillCaches() {
+    forEachOther([](BiasedLock& biased_lock) { biased_lock.restore(); });
+  }
+  StillCaches(const StillCaches&) = delete;
+  StillCaches& operator=(const StillCaches&) = delete;
+
+ private:
+  template <class Visit>
+  void forEachOther(Visit visit) const {
+    heap_.mutex().assertHeld();
+    for (ThreadCache* cache : heap_.caches()) {
+      if (cache->isOpen() && !cache->isMine()) visit(cache->biasedLock());
+    }
+  }
+
+  Heap& heap_;
+};
+
 /// While it lives, the owners' biased locks are revoked: an owner that comes goes to the heap's
 /// lock, and waits there. Pre: the caller holds the locks of all the heaps, and does so until it
 /// goes.

@@ -176,12 +176,15 @@ void History::changed(const MemoryEvent& event) noexcept try {
 }
 
 void History::failed(const OutOfMemoryReport& report) noexcept try {
-  const AllocationOrigin* const origin = AllocationOrigin::innermost();
+  const std::shared_ptr<HistoryNames> of = names();
+  if (of == nullptr) return;
+  const std::uint32_t stack = of->gather();
+  const std::uint32_t label = Labels::current();
   HistoryNote note{0, {}, std::make_shared<const OutOfMemoryReport>(report)};
   const MutexLock lock(mutex_);
   if (!on()) return;
-  pushNoted({0, 0, report.requested, report.stream, origin ? origin->stack() : 0,
-             origin ? origin->label() : 0, numberOf(report.pool), HistoryKind::kFailed},
+  pushNoted({0, 0, report.requested, report.stream, stack, label, numberOf(report.pool),
+             HistoryKind::kFailed},
             std::move(note));
 } catch (const std::bad_alloc&) {
 }
@@ -247,31 +250,46 @@ std::vector<LabelUsage> History::labelUsage() const {
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-void History::copyEvents(HistoryPart& part, std::uint64_t end) const {
-  part.first = ring_.begin();
+void History::copyEvents(HistoryPart& part, std::uint64_t begin, std::uint64_t end) const {
+  part.first = begin;
   part.events.reserve(std::size_t(end - part.first));
   for (std::uint64_t i = part.first; i < end; ++i) part.events.push_back(ring_[i]);
   for (const HistoryNote& note : notes_) {
-    if (note.event < end) part.notes.push_back(note);
+    if (note.event >= begin && note.event < end) part.notes.push_back(note);
   }
   part.pools = pools_;
   part.lost = lost_;
 }
 
-HistoryPart History::whole() const {
-  HistoryPart part;
-  const MutexLock lock(mutex_);
-  copyEvents(part, ring_.end());
+void History::copyPresent(HistoryPart& part) const {
   part.living.reserve(living_.size());
   living_.forEach([&](const LivingBlock& block) { part.living.push_back(block); });
   part.reserved = reserved_;
+}
+
+HistoryPart History::whole() const {
+  HistoryPart part;
+  const MutexLock lock(mutex_);
+  copyEvents(part, ring_.begin(), ring_.end());
+  copyPresent(part);
+  return part;
+}
+
+HistoryPart History::atItsEnd() const {
+  HistoryPart part;
+  const MutexLock lock(mutex_);
+  const std::uint64_t end = ring_.end();
+  const bool failed = end != ring_.begin() && ring_[end - 1].kind == HistoryKind::kFailed;
+  copyEvents(part, failed ? end - 1 : end, end);
+  copyPresent(part);
+  part.lost = 0;
   return part;
 }
 
 HistoryPart History::take(std::size_t most) {
   HistoryPart part;
   const MutexLock lock(mutex_);
-  copyEvents(part, std::min(ring_.begin() + most, ring_.end()));
+  copyEvents(part, ring_.begin(), std::min(ring_.begin() + most, ring_.end()));
   ring_.drop(part.events.size());
   while (!notes_.empty() && notes_.front().event < ring_.begin()) notes_.pop_front();
   lost_ = 0;

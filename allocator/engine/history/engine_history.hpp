@@ -104,6 +104,7 @@ class History final : public MemoryListener {
   /// No-op for a block that was not freed so: allocators set free memory aside, too.
   void usesEnded(Address address) noexcept;
   void changed(const MemoryEvent& event) noexcept override;
+  /// With its stack in any case. Calls the gatherer: no lock may be held.
   void failed(const OutOfMemoryReport& report) noexcept;
   void mark(std::string_view name) noexcept;
 
@@ -111,6 +112,9 @@ class History final : public MemoryListener {
 
   /// All that is kept. Throws std::bad_alloc.
   HistoryPart whole() const;
+  /// What lives now and what is reserved, and the last event if it is a failure: for a history
+  /// whose events are in a file. Throws std::bad_alloc.
+  HistoryPart atItsEnd() const;
   /// At most `most` of the oldest events, which are kept no longer. Throws std::bad_alloc, taking
   /// none.
   HistoryPart take(std::size_t most);
@@ -134,7 +138,9 @@ class History final : public MemoryListener {
   void pushNoted(HistoryEvent event, HistoryNote note) noexcept CISTERN_REQUIRES(mutex_);
   std::uint32_t numberOf(MempoolId_t pool) CISTERN_REQUIRES(mutex_);
   void count(const LivingBlock& block, bool begins) noexcept CISTERN_REQUIRES(mutex_);
-  void copyEvents(HistoryPart& part, std::uint64_t end) const CISTERN_REQUIRES(mutex_);
+  void copyEvents(HistoryPart& part, std::uint64_t begin, std::uint64_t end) const
+      CISTERN_REQUIRES(mutex_);
+  void copyPresent(HistoryPart& part) const CISTERN_REQUIRES(mutex_);
   Usage& usageOf(std::uint32_t label) CISTERN_REQUIRES(mutex_);
 
   std::atomic<bool> on_{false};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,21 @@ namespace {
 
 /// The most events that are taken at once.
 constexpr std::size_t kPart = std::size_t{1} << 16;
+
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
@@ -62,12 +78,15 @@ HistoryFile::HistoryFile(History& history, std::shared_ptr<const HistoryNames> n
   }
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file_ < 0)
-    throw Error(fmt::format("the history cannot be written to {}: {}", path, std::strerror(errno)));
+    throw HistoryError(
+        fmt::format("the history cannot be written to {}: {}", path, std::strerror(errno)));
   try {
+    const SignalsBlocked blocked;  // the thread starts so: the program's handlers never run there
     thread_ = std::thread([this] { run(); });
   } catch (const std::exception& error) {
     (void)::close(file_);
-    throw Error(fmt::format("the history needs a thread to write {}: {}", path, error.what()));
+    throw HistoryError(
+        fmt::format("the history needs a thread to write {}: {}", path, error.what()));
   }
   const MutexLock lock(all.mutex);
   all.files.push_back(this);

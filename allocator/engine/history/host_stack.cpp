@@ -1,6 +1,7 @@
 // Call stacks are unwound with the tables that exceptions use: programs need no frame pointers.
 #include "allocator/engine/history/host_stack.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <link.h>
+#include <unistd.h>
 #include <unwind.h>
 
 namespace cistern {
@@ -67,6 +69,13 @@ std::string demangled(const char* name) {
   return text ? text.get() : name;
 }
 
+// The program's own entry among the modules has no name.
+std::string ownProgram() {
+  std::array<char, 4096> path{};
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  return length > 0 ? std::string(path.data(), std::size_t(length)) : "program";
+}
+
 }  // namespace
 
 std::size_t gatherHostStack(std::uintptr_t* words, std::size_t most) noexcept {
@@ -75,23 +84,26 @@ std::size_t gatherHostStack(std::uintptr_t* words, std::size_t most) noexcept {
   return to.count;
 }
 
-// A return address may be the first of the next function, so the call before it is looked up.
+// A return address may be the first of the next function, so the call before it is looked up. The
+// offset is an address as the module's file has it, also of a program that is not moved when it is
+// loaded.
 StackFrame hostFrameOf(std::uintptr_t word) {
   StackFrame frame;
   Dl_info info{};
+  link_map* module = nullptr;
   const std::uintptr_t call = word - 1;
-  if (dladdr(reinterpret_cast<const void*>(call), &info) == 0) {  // NOLINT
+  if (dladdr1(reinterpret_cast<const void*>(call), &info,  // NOLINT
+              reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP) == 0 ||
+      module == nullptr) {
     frame.function = fmt::format("{:#x}", call);
     return frame;
   }
-  const std::uintptr_t offset = call - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
-  frame.file = fmt::format("{}+{:#x}", info.dli_fname ? info.dli_fname : "", offset);
-  if (info.dli_sname != nullptr) {
-    frame.function = demangled(info.dli_sname);
-  } else {
-    const std::string_view path = frame.file;
-    frame.function = path.substr(path.rfind('/') + 1);
-  }
+  const std::string path = *module->l_name != '\0' ? module->l_name : ownProgram();
+  const std::uintptr_t offset = call - module->l_addr;
+  frame.file = fmt::format("{}+{:#x}", path, offset);
+  frame.function = info.dli_sname != nullptr
+                       ? demangled(info.dli_sname)
+                       : fmt::format("{}+{:#x}", path.substr(path.rfind('/') + 1), offset);
   return frame;
 }
 

@@ -210,29 +210,37 @@ RecordingText::Frame& RecordingText::frameOf(std::uintptr_t word) {
   return at->second;
 }
 
-std::uint32_t RecordingText::frameNumber(std::uintptr_t word, bool& own) {
+std::uint32_t RecordingText::frameNumber(std::uintptr_t word) {
   Frame& frame = frameOf(word);
-  own = frame.own;
-  if (own || frame.number != 0) return frame.number;
+  if (frame.number != 0) return frame.number;
   fmt::format_to(std::back_inserter(text_), "N {} {} {}\n", quotedJson(frame.frame.function),
                  quotedJson(frame.frame.file), frame.frame.line);
   return frame.number = ++frames_written_;
 }
 
-// Callers first. Cistern's own frames are left out, so a stack may be its caller's.
+// Without Cistern's own frames, where they are innermost.
 std::uint32_t RecordingText::stackNumber(std::uint32_t stack) {
+  if (stack == 0) return 0;
+  if (const auto known = events_stacks_.find(stack); known != events_stacks_.end())
+    return known->second;
+  std::uint32_t inner = stack;
+  for (StackTree::Node node = names_->stacks.node(inner); frameOf(node.word).own;) {
+    inner = node.parent;
+    if (inner == 0) break;
+    node = names_->stacks.node(inner);
+  }
+  return events_stacks_[stack] = wholeStackNumber(inner);
+}
+
+// Callers first. A stack has few frames, and each is written once.
+std::uint32_t RecordingText::wholeStackNumber(std::uint32_t stack) {
   if (stack == 0) return 0;
   if (const auto known = stacks_.find(stack); known != stacks_.end()) return known->second;
   const StackTree::Node node = names_->stacks.node(stack);
-  const std::uint32_t parent = stackNumber(node.parent);
-  bool own = false;
-  const std::uint32_t frame = frameNumber(node.word, own);
-  std::uint32_t number = parent;
-  if (!own) {
-    fmt::format_to(std::back_inserter(text_), "S {} {}\n", parent, frame);
-    number = ++stacks_written_;
-  }
-  return stacks_[stack] = number;
+  const std::uint32_t parent = wholeStackNumber(node.parent);
+  const std::uint32_t frame = frameNumber(node.word);
+  fmt::format_to(std::back_inserter(text_), "S {} {}\n", parent, frame);
+  return stacks_[stack] = ++stacks_written_;
 }
 
 std::uint32_t RecordingText::labelNumber(std::uint32_t label) {

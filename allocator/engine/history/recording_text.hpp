@@ -50,8 +50,9 @@ class RecordingText {
   void addFailure(const HistoryEvent& event, const HistoryNote* note, std::uint64_t delta);
   std::uint64_t deltaTo(std::uint64_t time_us);
 
-  std::uint32_t frameNumber(std::uintptr_t word, bool& own);
+  std::uint32_t frameNumber(std::uintptr_t word);
   std::uint32_t stackNumber(std::uint32_t stack);
+  std::uint32_t wholeStackNumber(std::uint32_t stack);
   std::uint32_t labelNumber(std::uint32_t label);
   std::uint32_t poolNumber(std::uint32_t pool);
   std::uint32_t streamNumber(Stream stream);
@@ -72,6 +73,7 @@ class RecordingText {
   // Numbers in the file; 0 where there is none yet.
   std::unordered_map<std::uintptr_t, Frame> frames_;
   std::unordered_map<std::uint32_t, std::uint32_t> stacks_, labels_, pool_numbers_;
+  std::unordered_map<std::uint32_t, std::uint32_t> events_stacks_;  ///< without Cistern's frames
   std::unordered_map<Stream, std::uint32_t> streams_{{Stream{}, 0}};
   std::uint32_t frames_written_ = 0, stacks_written_ = 0;
 };

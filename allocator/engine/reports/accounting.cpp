@@ -20,8 +20,9 @@ static std::uint64_t hostBytes(const Engine& engine) {
   return bytes;
 }
 
-MemoryStats CachingAllocator::memoryStats() const {
-  Engine& engine = engine_->here("memoryStats");
+MemoryStats CachingAllocator::memoryStats() const { return statsOf(engine_->here("memoryStats")); }
+
+MemoryStats statsOf(Engine& engine) {
   MemoryStats stats = engine.totals.read();
   stats.host_bytes = hostBytes(engine);
   stats.num_alloc_retries = engine.retries.load();

@@ -7,6 +7,9 @@
 
 namespace cistern {
 
+/// CachingAllocator::memoryStats.
+MemoryStats statsOf(Engine& engine);
+
 /// The pool's usage at this moment: each `current`, and nothing else.
 MemoryStats::Values statsOf(const Pool& pool);
 /// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a broken

@@ -3,18 +3,17 @@
 // them. All that changes under the locks of all heaps, so no block is missed, and none noted twice.
 #include "allocator/engine/reports/histories.hpp"
 
+#include <atomic>
 #include <cstdio>
-#include <cstring>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include "allocator/base/replaced_file.hpp"
 #include "allocator/engine/core/all_heaps.hpp"
-#include "allocator/engine/history/recording_text.hpp"
+#include "allocator/engine/history/nvtx_ranges.hpp"
 
 namespace cistern {
 namespace {
@@ -51,28 +50,20 @@ void setRecorded(Engine& engine, const std::vector<Heap*>& heaps, bool recorded)
 
 // ---- What there is when it begins ---------------------------------------------------------------
 
-/// Told of memory and blocks: History, or what a dump without a history writes.
-struct Present {
-  virtual void add(const LivingBlock& block, MempoolId_t pool) = 0;
-  virtual void add(Address address, const ReservedRange& range, MempoolId_t pool) = 0;
-
- protected:
-  ~Present() = default;
-};
-
 // A block that was set aside was never the program's, and asked for nothing.
-void addBlock(Present& to, const Heap& heap, const Block& block) {
+void addBlock(History& to, const Heap& heap, const Block& block) {
   const bool held = block.state() == BlockState::kAllocated && ownership::heldByProgram(block);
   const std::uint64_t bytes = block.isFree() || block.isHole() ? 0 : ownership::requested(block);
   if (bytes == 0 || (!held && block.state() != BlockState::kPending)) return;
-  to.add({deviceAddress(block), bytes, heap.streamOf(block), 0, 0, 0, !held}, heap.pool().id());
+  to.addPresent({deviceAddress(block), bytes, heap.streamOf(block), 0, 0, 0, !held},
+                heap.pool().id());
 }
 
 // Pages lie behind the blocks that are no holes.
-void addMemory(Present& to, const Heap& heap, const HeapSegment& segment) {
+void addMemory(History& to, const Heap& heap, const HeapSegment& segment) {
   const auto add = [&](Address from, Address end) {
     if (from != end)
-      to.add(from, {end - from, heap.stream(), 0, isRange(segment)}, heap.pool().id());
+      to.addReserved(from, {end - from, heap.stream(), 0, isRange(segment)}, heap.pool().id());
   };
   if (!isRange(segment)) return add(segment.device_base, segment.deviceEnd());
   Address from = segment.device_base;
@@ -84,7 +75,7 @@ void addMemory(Present& to, const Heap& heap, const HeapSegment& segment) {
   add(from, segment.deviceEnd());
 }
 
-void addAll(Present& to, const std::vector<Heap*>& heaps) {
+void addAll(History& to, const std::vector<Heap*>& heaps) {
   for (Heap* heap : heaps) {
     heap->mutex().assertHeld();
     if (heap->stream() == Heap::kNobodys) continue;  // addresses alone, without memory
@@ -96,14 +87,7 @@ void addAll(Present& to, const std::vector<Heap*>& heaps) {
   }
 }
 
-struct IntoHistory final : Present {
-  explicit IntoHistory(History& into) : history(into) {}
-  void add(const LivingBlock& block, MempoolId_t pool) override { history.addPresent(block, pool); }
-  void add(Address address, const ReservedRange& range, MempoolId_t pool) override {
-    history.addReserved(address, range, pool);
-  }
-  History& history;
-};
+// ---- Begin and end ------------------------------------------------------------------------------
 
 /// What is left of a history that has ended.
 struct Ended {
@@ -133,8 +117,7 @@ void beginHistory(Engine& engine, const std::shared_ptr<HistoryNames>& names) {
   withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
     engine.history.begin(names);
     try {
-      IntoHistory into(engine.history);
-      addAll(into, heaps);
+      addAll(engine.history, heaps);
     } catch (...) {
       engine.history.end();
       (void)engine.history.forget();
@@ -142,17 +125,6 @@ void beginHistory(Engine& engine, const std::shared_ptr<HistoryNames>& names) {
     }
     setRecorded(engine, heaps, true);
   });
-}
-
-// ---- Files --------------------------------------------------------------------------------------
-
-void writeWhole(const std::string& path, const std::string& text) try {
-  ReplacedFile file(path);
-  file.write(text);
-  file.take();
-} catch (const ReplacedFile::Failure& failure) {
-  throw Error(fmt::format("the history cannot be written to {}: it cannot {}: {}", path,
-                          failure.what, std::strerror(failure.why)));
 }
 
 }  // namespace
@@ -185,7 +157,7 @@ void stopHistory(Engine& engine) {
     const MutexLock one(engine.history_mutex);
     ended = endHistory(engine);
   }
-  if (!ended.failure.empty()) throw Error(ended.failure);
+  if (!ended.failure.empty()) throw HistoryError(ended.failure);
 }
 
 void leaveHistory(Engine& engine) noexcept {
@@ -193,27 +165,19 @@ void leaveHistory(Engine& engine) noexcept {
   sayOf(endHistory(engine));
 }
 
-void dumpHistory(Engine& engine, const std::string& path) {
-  std::shared_ptr<HistoryNames> names = engine.history.names();
-  HistoryPart part;
-  if (names) {
-    part = engine.history.whole();
-  } else {
-    names = std::make_shared<HistoryNames>();
-    names->device = engine.deviceName();
-    History present;
-    withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
-      present.begin(names);
-      IntoHistory into(present);
-      addAll(into, heaps);
-    });
-    part = present.whole();
+void recordByOptions(Engine& engine) {
+  const Options& options = engine.options;
+  if (options.nvtx_labels) labelNvtxRanges();
+  if (options.history == 0 && options.history_folder.empty()) return;
+  static std::atomic<int> files{0};
+  HistorySettings settings;
+  if (options.history != 0) settings.most_events = options.history;
+  if (!options.history_folder.empty()) {
+    settings.file =
+        fmt::format("{}/history-{}-{}.trace", options.history_folder, ::getpid(), ++files);
   }
-  RecordingText text(names);
-  const bool failure = !part.events.empty() && part.events.back().kind == HistoryKind::kFailed;
-  text.begin(startOf(part), part.pools, failure);
-  text.add(part);
-  writeWhole(path, text.take());
+  if (options.history_stacks) settings.stacks = Stacks::kAllocations;
+  recordHistory(engine, settings);
 }
 
 }  // namespace cistern

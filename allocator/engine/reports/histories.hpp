@@ -1,8 +1,6 @@
-// A history begins, ends and is written: CachingAllocator's verbs on the history of an engine, in
-// allocator.hpp, which says what they throw. Thread-safe.
+// A history begins and ends: CachingAllocator's verbs on it, in allocator.hpp, which says what they
+// throw. dumps.hpp has the others. Thread-safe.
 #pragma once
-
-#include <string>
 
 #include "allocator/engine/engine.hpp"
 
@@ -12,6 +10,7 @@ void recordHistory(Engine& engine, const HistorySettings& settings);
 void stopHistory(Engine& engine);
 /// stopHistory(), for an allocator that goes: says on stderr what stopHistory() throws.
 void leaveHistory(Engine& engine) noexcept;
-void dumpHistory(Engine& engine, const std::string& path);
+/// What the options say of a history, for an allocator that begins. Throws as recordHistory().
+void recordByOptions(Engine& engine);
 
 }  // namespace cistern

@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 
+#include "allocator/engine/reports/dumps.hpp"
 #include "allocator/engine/reports/snapshot.hpp"
 
 namespace cistern {
@@ -117,8 +118,8 @@ MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t 
 
 void throwOutOfMemory(Engine& engine, const Request& request) {
   engine.out_of_memories.fetch_add(1, std::memory_order_relaxed);
-  const OutOfMemoryReport report = describe(engine, request);
-  engine.history.failed(report);
+  OutOfMemoryReport report = describe(engine, request);
+  noteFailure(engine, report);
   engine.hooks.out_of_memory(report);
   throw OutOfMemory(report);
 }

@@ -167,7 +167,7 @@ std::string figuresOf(const OutOfMemoryReport& r, const StreamName& name_of) {
 }
 
 std::string OutOfMemoryReport::text() const {
-  return figuresOf(*this, streamName) + "  " + advice();
+  return figuresOf(*this, streamName) + "  " + advice() + (dump.empty() ? "" : "\n  " + dump);
 }
 
 }  // namespace cistern

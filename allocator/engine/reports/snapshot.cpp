@@ -1,23 +1,34 @@
-// Every segment and block, as a picture and as JSON.
+// Every segment and block, as a picture. A heap may have a million blocks, and threads that want
+// its lock do not wait that long: it is looked at a slice at a time, and they get the lock in
+// between.
 #include "allocator/engine/reports/snapshot.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
 
-#include <fmt/format.h>
-
-#include "allocator/base/text.hpp"
-#include "allocator/engine/core/all_heaps.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
 namespace {
 
-// A block that another thread has freed, and that its cache has not taken yet, is pending.
+/// The blocks of a slice: a fraction of a millisecond, also if none is in the processor's cache.
+constexpr std::size_t kSlice = 4096;
+/// Between two slices. A thread that waits for the lock wakes up and takes it meanwhile.
+constexpr std::chrono::microseconds kPause{1};
+
+// A cached block is free. One that another thread has freed, and that its cache has not taken yet,
+// is pending.
 BlockUse useOf(const Block& block) {
   if (block.isFree()) return BlockUse::kFree;
   if (block.isHole()) return BlockUse::kUnmapped;
-  const bool kept = block.state() == BlockState::kAllocated && ownership::heldByProgram(block);
-  return kept ? BlockUse::kAllocated : BlockUse::kPending;
+  if (block.state() != BlockState::kAllocated || ownership::heldByProgram(block))
+    return block.state() == BlockState::kAllocated ? BlockUse::kAllocated : BlockUse::kPending;
+  const bool cached = ownership::whereIs(ownership::load(block)) == ownership::Where::kCached;
+  return cached ? BlockUse::kFree : BlockUse::kPending;
 }
 
 SnapshotBlock pictureOf(const Heap& heap, const Block& block) {
@@ -27,62 +38,148 @@ SnapshotBlock pictureOf(const Heap& heap, const Block& block) {
           used ? heap.streamOf(block) : heap.stream(), use};
 }
 
-SnapshotSegment pictureOf(const Heap& heap, const HeapSegment& segment) {
-  SnapshotSegment picture{segment.device_base,
-                          segment.bytes,
-                          heap.pool().id(),
-                          heap.stream(),
-                          segment.kind,
-                          isRange(segment),
-                          {}};
-  for (const Block* block = segment.first; block != nullptr; block = block->next)
-    picture.blocks.push_back(pictureOf(heap, *block));
-  return picture;
-}
+/// Looks at one heap. Holds its lock for a slice at a time.
+class HeapWalk {
+ public:
+  explicit HeapWalk(Heap& heap) : heap_(heap) {}
+
+  void addTo(std::vector<SnapshotSegment>& all) {
+    emptyCaches();
+    for (const auto& [segment, base] : list()) {
+      SnapshotSegment picture;
+      if (walk(*segment, base, picture)) all.push_back(std::move(picture));
+    }
+  }
+
+ private:
+  using Listed = std::vector<std::pair<HeapSegment*, Address>>;
+  /// The place in a segment where the next slice begins.
+  struct Place {
+    Address at = 0;                 ///< in places
+    const Block* before = nullptr;  ///< the block that ended there
+  };
+
+  // What threads keep is free. One cache after another: the owner of a full one waits the longest.
+  void emptyCaches() {
+    for (std::size_t i = 0;; ++i) {
+      const MutexLock lock(heap_.mutex());
+      if (i >= heap_.caches().size()) return;
+      flushHeld(*heap_.caches()[i]);
+    }
+  }
+
+  Listed list() {
+    Listed listed;
+    const MutexLock lock(heap_.mutex());
+    if (heap_.stream() == Heap::kNobodys) return listed;  // addresses alone, without memory
+    forEachSegment(heap_, [&](HeapSegment& s) { listed.emplace_back(&s, s.device_base); });
+    return listed;
+  }
+
+  // False if the segment goes meanwhile: then the program has no block there.
+  bool walk(HeapSegment& segment, Address base, SnapshotSegment& picture) {
+    Place place;
+    bool more = true;
+    for (bool first = true; more; first = false) {
+      if (!first) std::this_thread::sleep_for(kPause);
+      {
+        const MutexLock lock(heap_.mutex());
+        if (!isOurs(segment, base)) return false;
+        if (first) place.at = segment.base;
+        describe(segment, picture);
+        more = takeSlice(segment, place);
+      }
+      append(picture);
+    }
+    return true;
+  }
+
+  bool isOurs(const HeapSegment& segment, Address base) const {
+    return segment.heap.load(std::memory_order_relaxed) == &heap_ && segment.device_base == base &&
+           heap_.stream() != Heap::kNobodys;
+  }
+
+  void describe(const HeapSegment& segment, SnapshotSegment& picture) {
+    picture.address = segment.device_base;
+    picture.bytes = segment.bytes;
+    picture.pool = heap_.pool().id();
+    picture.stream = heap_.stream();
+    picture.kind = segment.kind;
+    picture.in_pages = isRange(segment);
+  }
+
+  // The block at `place.at`, or the one that covers it by now; null at the end.
+  const Block* find(const HeapSegment& segment, const Place& place)
+      CISTERN_REQUIRES(heap_.mutex()) {
+    if (place.at == segment.base) return segment.first;
+    const Block* const before = place.before;
+    const bool still = before->state() != BlockState::kUnused && before->segment == &segment &&
+                       before->end() == place.at;
+    return still ? before->next : segment.covering(place.at);
+  }
+
+  // True if there is more.
+  bool takeSlice(const HeapSegment& segment, Place& place) CISTERN_REQUIRES(heap_.mutex()) {
+    const StillCaches still(heap_);
+    count_ = 0;
+    const Block* block = find(segment, place);
+    for (; block != nullptr && count_ < kSlice; block = block->next) {
+      slice_[count_] = pictureOf(heap_, *block);
+      if (block->address() != place.at) beginAt(segment.onDevice(place.at), slice_[count_]);
+      ++count_;
+      place = {block->end(), block};
+    }
+    return block != nullptr;
+  }
+
+  // A block that began before the slice came about while nobody looked. What was there is in the
+  // picture, so the rest of it counts as free.
+  static void beginAt(Address address, SnapshotBlock& part) {
+    part.bytes -= address - part.address;
+    part.address = address;
+    part.requested = 0;
+    if (part.use != BlockUse::kUnmapped) part.use = BlockUse::kFree;
+  }
+
+  // Neighbours that are free are one, also where a thread keeps one of them.
+  void append(SnapshotSegment& picture) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const SnapshotBlock& block = slice_[i];
+      const bool joins = !picture.blocks.empty() && block.requested == 0 &&
+                         picture.blocks.back().use == block.use &&
+                         (block.use == BlockUse::kFree || block.use == BlockUse::kUnmapped);
+      if (joins) {
+        picture.blocks.back().bytes += block.bytes;
+      } else {
+        picture.blocks.push_back(block);
+      }
+    }
+  }
+
+  Heap& heap_;
+  std::size_t count_ = 0;
+  std::array<SnapshotBlock, kSlice> slice_;
+};
 
 }  // namespace
 
+// A segment that another heap has got meanwhile is in the picture of each that had it. The later
+// one counts.
 Snapshot snapshotOf(Engine& engine) {
   Snapshot snapshot;
   snapshot.device = engine.deviceName();
-  withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
-    for (Heap* heap : heaps) {
-      heap->mutex().assertHeld();
-      if (heap->stream() == Heap::kNobodys) continue;  // addresses alone, without memory
-      forEachSegment(*heap, [&](const HeapSegment& segment) {
-        snapshot.segments.push_back(pictureOf(*heap, segment));
-      });
-    }
-  });
-  std::ranges::sort(snapshot.segments, {}, &SnapshotSegment::address);
-  return snapshot;
-}
-
-const char* blockUseName(BlockUse use) {
-  static constexpr const char* kNames[] = {"allocated", "pending", "free", "unmapped"};
-  return kNames[std::size_t(use)];
-}
-
-// Addresses and streams are text: readers that know numbers as doubles would round them.
-std::string snapshotJson(const Snapshot& snapshot) {
-  std::string text =
-      fmt::format(R"({{"version":1,"device":{},"segments":[)", quotedJson(snapshot.device));
-  const auto end = std::back_inserter(text);
-  for (const SnapshotSegment& of : snapshot.segments) {
-    fmt::format_to(end, R"({}{{"address":"{:#x}","size":{},"kind":"{}","in_pages":{},)",
-                   &of == &snapshot.segments.front() ? "\n" : ",\n", of.address, of.bytes,
-                   of.kind == SizeKind::kSmall ? "small" : "large", of.in_pages);
-    fmt::format_to(end, R"("pool":[{},{}],"stream":"{:#x}","blocks":[)", of.pool.uuid, of.pool.uid,
-                   of.stream.raw);
-    for (const SnapshotBlock& block : of.blocks) {
-      fmt::format_to(
-          end, R"({}{{"address":"{:#x}","size":{},"requested":{},"state":"{}","stream":"{:#x}"}})",
-          &block == &of.blocks.front() ? "\n" : ",\n", block.address, block.bytes, block.requested,
-          blockUseName(block.use), block.stream.raw);
-    }
-    text += "]}";
+  for (Heap* heap : engine.heaps.all()) std::make_unique<HeapWalk>(*heap)->addTo(snapshot.segments);
+  std::vector<SnapshotSegment>& all = snapshot.segments;
+  std::ranges::stable_sort(all, {}, &SnapshotSegment::address);
+  std::vector<SnapshotSegment> once;
+  once.reserve(all.size());
+  for (SnapshotSegment& segment : all) {
+    while (!once.empty() && once.back().address + once.back().bytes > segment.address)
+      once.pop_back();
+    once.push_back(std::move(segment));
   }
-  return text += "]}\n";
+  all = std::move(once);
+  return snapshot;
 }
 
 }  // namespace cistern

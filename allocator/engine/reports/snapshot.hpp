@@ -6,7 +6,7 @@
 
 namespace cistern {
 
-/// Holds all heaps still meanwhile. Throws std::bad_alloc. Thread-safe.
+/// CachingAllocator::snapshot, which says what it promises. Throws std::bad_alloc. Thread-safe.
 Snapshot snapshotOf(Engine& engine);
 
 }  // namespace cistern

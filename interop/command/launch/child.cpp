@@ -51,6 +51,7 @@ void prepareEnvironment(const LaunchSettings& settings, const std::filesystem::p
   set(preload::kRunArguments, settings.show_arguments);
   set(preload::kRunIpc, settings.ipc);
   set(preload::kRunStrict, settings.strict);
+  set(preload::kRunHistory, settings.history, settings.history_stacks ? "stacks" : "events");
   if (!settings.conf.empty()) set("CISTERN_CONF", true, settings.conf);
 }
 

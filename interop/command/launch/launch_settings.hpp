@@ -17,6 +17,8 @@ struct LaunchSettings {
   bool show_arguments = false;  ///< processes are named by their command lines
   bool ipc = false;
   bool strict = false;
+  bool history = false;         ///< histories of the allocators are recorded
+  bool history_stacks = false;  ///< with call stacks
 };
 
 }  // namespace cistern::command

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "interop/command/launch/paths.hpp"
+#include "interop/preload/process/preload_settings.hpp"
 #include "interop/preload/record/clock.hpp"
 #include "interop/trace/builder.hpp"
 
@@ -191,6 +193,19 @@ trace::Trace readRecording(const std::filesystem::path& folder, const Account& a
     builder.setDelta(row.microseconds);
   }
   return builder.finish();
+}
+
+std::vector<std::filesystem::path> historiesIn(const std::filesystem::path& folder) {
+  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    if (entry.path().filename().string().starts_with(preload::kHistoryPrefix))
+      files.emplace_back(entry.last_write_time(none), entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<std::filesystem::path> paths;
+  for (auto& [time, path] : files) paths.push_back(std::move(path));
+  return paths;
 }
 
 }  // namespace cistern::command

@@ -55,4 +55,8 @@ std::vector<Account> readRecords(const std::filesystem::path& folder, int first)
 /// The recording of the process, as a trace. Throws TraceError if there is no recording.
 trace::Trace readRecording(const std::filesystem::path& folder, const Account& account);
 
+/// The files of the histories that allocators of the run have recorded, by the time
+/// of their last event.
+std::vector<std::filesystem::path> historiesIn(const std::filesystem::path& folder);
+
 }  // namespace cistern::command

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 
 #include <pthread.h>
@@ -20,6 +21,7 @@ std::uint64_t number_of = 0;  // the PID namespace that it has this number in
 char folder[4096] = "";
 RecordSettings recorded;
 char backend[32] = "";
+RunHistory history = RunHistory::kNone;
 
 // Another process may have the same number, in a PID namespace of its own.
 bool isToBeServed() noexcept {
@@ -56,6 +58,9 @@ std::optional<std::uint64_t> numberIn(const char* name, const char* text) noexce
   if (const char* const named = secure_getenv("CISTERN_BACKEND"))
     std::snprintf(backend, sizeof backend, "%s", named);
   recorded = {secure_getenv(kRunTrace) != nullptr, secure_getenv(kRunArguments) != nullptr};
+  if (const char* const asked = secure_getenv(kRunHistory)) {
+    history = std::strcmp(asked, "stacks") == 0 ? RunHistory::kStacks : RunHistory::kEvents;
+  }
   detail::ipc = secure_getenv(kRunIpc) != nullptr;
   detail::strict = secure_getenv(kRunStrict) != nullptr;
   begin();
@@ -67,5 +72,7 @@ std::optional<std::uint64_t> numberIn(const char* name, const char* text) noexce
 }  // namespace
 
 const char* backendAtStart() noexcept { return backend; }
+const char* folderAtStart() noexcept { return folder; }
+RunHistory historyAtStart() noexcept { return history; }
 
 }  // namespace cistern::preload

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace cistern::preload {
 
@@ -13,6 +14,9 @@ inline constexpr char kRunTrace[] = "CISTERN_RUN_TRACE";          ///< set: reco
 inline constexpr char kRunArguments[] = "CISTERN_RUN_ARGUMENTS";  ///< set: name programs with them
 inline constexpr char kRunIpc[] = "CISTERN_RUN_IPC";        ///< set: cudaMalloc is the driver's
 inline constexpr char kRunStrict[] = "CISTERN_RUN_STRICT";  ///< set: see docs/run.md
+/// `events` or `stacks`: record histories; unset: none
+inline constexpr char kRunHistory[] = "CISTERN_RUN_HISTORY";
+inline constexpr char kHistoryPrefix[] = "history_";  ///< of their files in the folder
 
 namespace detail {
 inline constinit std::atomic<bool> serves_here{false};
@@ -20,6 +24,11 @@ inline constinit std::atomic<bool> ipc{false};
 inline constinit std::atomic<bool> strict{false};
 }  // namespace detail
 
+/// What histories of the allocators are to hold.
+enum class RunHistory : std::uint8_t { kNone, kEvents, kStacks };
+RunHistory historyAtStart() noexcept;
+/// The folder for the files of the run; "" if there is none.
+const char* folderAtStart() noexcept;
 /// What CISTERN_BACKEND named when the process started; "" if it was not set.
 const char* backendAtStart() noexcept;
 

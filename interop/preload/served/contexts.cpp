@@ -12,6 +12,7 @@
 #include "allocator/engine/giving_back/in_hand.hpp"
 #include "interop/preload/process/preload_settings.hpp"
 #include "interop/preload/record/ledger.hpp"
+#include "interop/preload/record/run_history.hpp"
 #include "interop/preload/served/prices.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
@@ -31,6 +32,7 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
     });
     return gave;
   });
+  recordForRun(allocator);
 }
 
 bool Serving::giveBack(const Captures& captures) {

@@ -1,0 +1,116 @@
+#include "allocator/engine/reports/dumps.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "allocator/base/printable.hpp"
+#include "allocator/base/replaced_file.hpp"
+#include "allocator/engine/history/label_tree.hpp"
+#include "allocator/engine/history/recording_text.hpp"
+#include "allocator/engine/reports/snapshot.hpp"
+
+namespace cistern {
+namespace {
+
+/// A program that tries again and again after a failure would fill the disk.
+constexpr int kMostDumps = 4;
+
+void writeWhole(const std::string& path, const std::string& text) try {
+  ReplacedFile file(path);
+  file.write(text);
+  file.take();
+} catch (const ReplacedFile::Failure& failure) {
+  throw HistoryError(fmt::format("the history {} cannot {}: {}", printable(path), failure.what,
+                                 std::strerror(failure.why)));
+}
+
+// ---- Without a history --------------------------------------------------------------------------
+
+std::uint32_t numberOf(MempoolId_t pool, std::vector<MempoolId_t>& pools) {
+  const auto known = std::ranges::find(pools, pool);
+  const auto number = std::uint32_t(known - pools.begin());
+  if (known == pools.end()) pools.push_back(pool);
+  return number;
+}
+
+void add(HistoryPart& part, const SnapshotSegment& segment) {
+  const std::uint32_t pool = numberOf(segment.pool, part.pools);
+  const auto reserve = [&](Address from, Address end) {
+    if (from != end) part.reserved.add(from, {end - from, segment.stream, pool, segment.in_pages});
+  };
+  Address from = segment.address;
+  for (const SnapshotBlock& block : segment.blocks) {
+    if (block.use == BlockUse::kUnmapped) {
+      reserve(from, block.address);
+      from = block.address + block.bytes;
+    } else if (block.requested != 0) {
+      part.living.push_back({block.address, block.requested, block.stream, 0, 0, pool,
+                             block.use == BlockUse::kPending});
+    }
+  }
+  reserve(from, segment.address + segment.bytes);
+}
+
+/// What lives now, and the failure, if there is one.
+HistoryPart present(Engine& engine, HistoryNames& names, const OutOfMemoryReport* failure) {
+  HistoryPart part;
+  part.pools.emplace_back();
+  for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(part, segment);
+  if (failure == nullptr) return part;
+  part.events.push_back({0, 0, failure->requested, failure->stream, names.gather(),
+                         Labels::current(), numberOf(failure->pool, part.pools),
+                         HistoryKind::kFailed});
+  part.notes.push_back({0, {}, std::make_shared<const OutOfMemoryReport>(*failure)});
+  return part;
+}
+
+void dump(Engine& engine, const std::string& path, const OutOfMemoryReport* failure) {
+  std::shared_ptr<HistoryNames> names = engine.history.names();
+  HistoryPart part;
+  if (names != nullptr && names->settings.file.empty()) {
+    part = engine.history.whole();
+  } else if (names != nullptr) {  // the events are in the file
+    part = engine.history.atItsEnd();
+  } else {
+    names = std::make_shared<HistoryNames>();
+    names->device = engine.deviceName();
+    part = present(engine, *names, failure);
+  }
+  RecordingText text(names);
+  const bool failed = !part.events.empty() && part.events.back().kind == HistoryKind::kFailed;
+  text.begin(startOf(part), part.pools, failed);
+  text.add(part);
+  writeWhole(path, text.take());
+}
+
+}  // namespace
+
+void dumpHistory(Engine& engine, const std::string& path) { dump(engine, path, nullptr); }
+
+void noteFailure(Engine& engine, OutOfMemoryReport& report) noexcept try {
+  engine.history.failed(report);
+  const std::string& folder = engine.options.oom_dump;
+  static std::atomic<int> dumps{0};
+  if (folder.empty() || dumps >= kMostDumps) return;
+  const int number = ++dumps;
+  if (number > kMostDumps) return;
+  const std::string path = fmt::format("{}/oom-{}-{}.trace", folder, ::getpid(), number);
+  try {
+    dump(engine, path, &report);
+    report.dump = fmt::format("to see it: cistern report {} -o oom.html", printable(path));
+  } catch (const std::exception& error) {
+    report.dump = fmt::format("no dump was written: {}", error.what());
+  }
+} catch (...) {
+  report.dump.clear();  // the host is short of memory
+}
+
+}  // namespace cistern

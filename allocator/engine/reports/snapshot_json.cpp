@@ -1,0 +1,38 @@
+// A snapshot as JSON.
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "allocator/base/text.hpp"
+#include "cistern/statistics.hpp"
+
+namespace cistern {
+
+const char* blockUseName(BlockUse use) {
+  static constexpr const char* kNames[] = {"allocated", "pending", "free", "unmapped"};
+  return kNames[std::size_t(use)];
+}
+
+// Addresses and streams are text: readers that know numbers as doubles would round them.
+std::string snapshotJson(const Snapshot& snapshot) {
+  std::string text =
+      fmt::format(R"({{"version":1,"device":{},"segments":[)", quotedJson(snapshot.device));
+  const auto end = std::back_inserter(text);
+  for (const SnapshotSegment& of : snapshot.segments) {
+    fmt::format_to(end, R"({}{{"address":"{:#x}","size":{},"kind":"{}","in_pages":{},)",
+                   &of == &snapshot.segments.front() ? "\n" : ",\n", of.address, of.bytes,
+                   of.kind == SizeKind::kSmall ? "small" : "large", of.in_pages);
+    fmt::format_to(end, R"("pool":[{},{}],"stream":"{:#x}","blocks":[)", of.pool.uuid, of.pool.uid,
+                   of.stream.raw);
+    for (const SnapshotBlock& block : of.blocks) {
+      fmt::format_to(
+          end, R"({}{{"address":"{:#x}","size":{},"requested":{},"state":"{}","stream":"{:#x}"}})",
+          &block == &of.blocks.front() ? "\n" : ",\n", block.address, block.bytes, block.requested,
+          blockUseName(block.use), block.stream.raw);
+    }
+    text += "]}";
+  }
+  return text += "]}\n";
+}
+
+}  // namespace cistern
