@@ -173,8 +173,10 @@ void History::freed(void* block, Context context, bool region_open) {
   if (!listening()) return;
   write(event, context);
   event.action = Action::FREE_COMPLETED;
-  waiting_[block] = Held{event, std::move(context)};
-  if (!uses_.free(block, region_open)) writeCompleted(block);
+  if (uses_.free(block, region_open))
+    waiting_[block] = Held{event, std::move(context)};
+  else
+    write(event, std::move(context));
 }
 
 void History::tellEndedUses(bool region_open) {

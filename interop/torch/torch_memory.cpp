@@ -106,7 +106,8 @@ void* TorchAllocator::takeListening(DeviceState& state, std::size_t bytes, cudaS
   state.tellMemoryEvents(context);
   state.history.allocated({Action::ALLOC, std::size_t(pointer), bytes, stream, pool},
                           std::move(context));
-  tellProfiler(state, pointer, std::int64_t(state.allocator.blockSize(pointer)));
+  if (c10::memoryProfilingEnabled())
+    tellProfiler(state, pointer, std::int64_t(state.allocator.blockSize(pointer)));
   const c10::impl::PyInterpreter* const trace = c10::impl::GPUTrace::get_trace();
   if (trace != nullptr)
     (*trace)->trace_gpu_memory_allocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(pointer));
@@ -114,7 +115,6 @@ void* TorchAllocator::takeListening(DeviceState& state, std::size_t bytes, cudaS
 }
 
 void TorchAllocator::tellProfiler(DeviceState& state, void* pointer, std::int64_t bytes) {
-  if (!c10::memoryProfilingEnabled()) return;
   const cistern::MemoryStats now = state.allocator.memoryStats();
   c10::reportMemoryUsageToProfiler(pointer, bytes,
                                    std::size_t(now[cistern::Stat::kAllocatedBytes].current),
@@ -150,7 +150,7 @@ void TorchAllocator::giveBack(void* pointer) {
   }
   cistern::free(pointer);
   state->tellMemoryEvents(nullptr);
-  tellProfiler(*state, pointer, -std::int64_t(*bytes));
+  if (c10::memoryProfilingEnabled()) tellProfiler(*state, pointer, -std::int64_t(*bytes));
 }
 
 // Memory that is not from the cache, for example a tensor in another program's memory, needs no
