@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/utf8.hpp"
+
 namespace cistern {
 namespace {
 
@@ -95,10 +97,15 @@ std::string_view nearestOf(std::string_view given, std::span<const std::string_v
 
 std::string quotedJson(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    const bool plain = c >= ' ' && c != '\x7f';
-    out += plain ? std::string(1, c) : fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+  while (!text.empty()) {
+    const Character c = firstCharacter(text);
+    const std::size_t bytes = c.bytes == 0 ? 1 : c.bytes;
+    if (c.code == '"' || c.code == '\\') out += '\\';
+    if (c.bytes != 0 && c.code >= ' ' && c.code != 0x7f)
+      out += text.substr(0, bytes);
+    else
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text.front()));
+    text.remove_prefix(bytes);
   }
   return out += '"';
 }

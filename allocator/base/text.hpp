@@ -34,8 +34,8 @@ bool isNear(std::string_view given, std::string_view name);
 /// The one of `names` that the writer of `given` most likely meant; empty when none is near.
 std::string_view nearestOf(std::string_view given, std::span<const std::string_view> names);
 
-/// As a string in JSON. Each byte that is not ASCII is written as its number: names come from
-/// drivers, and need not be UTF-8.
+/// As a string in JSON. Each byte that is no part of UTF-8 is written as its number: names come
+/// from drivers, and need not be UTF-8.
 std::string quotedJson(std::string_view text);
 
 }  // namespace cistern

@@ -55,5 +55,12 @@ TEST_CASE("a name is near another whatever the case, the nearest first") {
   CHECK(nearestOf("nothing", kNames).empty());
 }
 
+TEST_CASE("a text in JSON keeps its characters, and names what is none") {
+  CHECK(quotedJson("a \"b\" \\") == R"("a \"b\" \\")");
+  CHECK(quotedJson("né 記憶 🙂") == "\"né 記憶 🙂\"");
+  CHECK(quotedJson("\n\x7f") == R"("\u000a\u007f")");
+  CHECK(quotedJson("\xff\xc3") == R"("\u00ff\u00c3")");
+}
+
 }  // namespace
 }  // namespace cistern
