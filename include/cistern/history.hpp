@@ -103,5 +103,8 @@ CISTERN_API void pushLabel(std::string_view name);
 /// Ends the calling thread's innermost label that pushLabel() began. No-op without one. Pre: no
 /// LabelScope was made since and lives.
 CISTERN_API void popLabel() noexcept;
+/// The calling thread's labels, the outermost first: "step / forward". Empty without one. Throws
+/// std::bad_alloc.
+CISTERN_API std::string labelPath();
 
 }  // namespace cistern

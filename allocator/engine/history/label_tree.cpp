@@ -114,6 +114,8 @@ void popLabel() noexcept {
   delete last;
 }
 
+std::string labelPath() { return Labels::pathOf(Labels::current()); }
+
 StackGatherer::~StackGatherer() = default;
 
 }  // namespace cistern
