@@ -64,7 +64,8 @@ MAY_INCLUDE = {
     "interop/report": BASE + ["interop/trace", "interop/recording", "interop/report"],
     "interop/programs": BASE + ["interop/trace", "interop/programs"],
     "interop/sharing": ENGINE_DOORS + ["interop/sharing"],
-    "interop/torch": POOLS_DOORS + doors("pinned", "memory") + ["interop/sharing", "interop/torch"],
+    "interop/python_stacks": doors("history", "python_stacks") + ["interop/python_stacks"],
+    "interop/torch": POOLS_DOORS + doors("pinned", "memory", "python_stacks") + ["interop/sharing", "interop/torch"],
     "interop": ["cistern", "allocator", "pools", "handles", "interop"],
     "include/cistern": ["cistern"],
     "include/cistern-cccl": ["cistern"],
@@ -72,6 +73,7 @@ MAY_INCLUDE = {
     **{f"include/{door}": DEVICE_DOORS for door in DEVICE_DOORS if door not in BASE_DOORS},
     **{f"include/{door}": ENGINE_DOORS for door in ENGINE_DOORS if door not in DEVICE_DOORS},
     "include/cistern/pinned.hpp": PINNED_DOORS,
+    "include/cistern/python_stacks.hpp": doors("history", "python_stacks"),
     **{f"include/{door}": POOLS_DOORS for door in POOLS_DOORS if door not in ENGINE_DOORS},
     "include/cistern/handles": ENGINE_DOORS + ["cistern/handles"],
 }

@@ -12,6 +12,7 @@
 #include "cistern/options.hpp"
 #include "cistern/pinned.hpp"
 #include "cistern/pool.hpp"
+#include "cistern/python_stacks.hpp"
 #include "cistern/report.hpp"
 #include "cistern/segment_source.hpp"
 #include "cistern/sim.hpp"
