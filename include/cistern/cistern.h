@@ -373,6 +373,10 @@ typedef struct cistern_stack_gatherer_t {
   void (*release)(void* data); /**< nothing calls the others any more; may be null */
 } cistern_stack_gatherer_t;
 
+/** Gathers the stacks of Python, in a process that runs it: see cistern/python_stacks.hpp. The
+ *  caller takes care of nothing. CISTERN_NOT_SUPPORTED in a process without Python 3.9 or later. */
+CISTERN_API cistern_status_t cistern_python_stacks(cistern_stack_gatherer_t* out);
+
 /** In each field but the first, 0 is the default. */
 typedef struct cistern_history_settings_t {
   size_t size;          /**< sizeof(cistern_history_settings_t) */
@@ -396,7 +400,8 @@ CISTERN_API cistern_status_t cistern_stop_history(cistern_allocator_t allocator)
  *  docs/traces.md describes it. With a file, or without a history: what there is now. A file of
  *  that name is replaced as by cistern_snapshot(). CISTERN_IO_ERROR. */
 CISTERN_API cistern_status_t cistern_dump_history(cistern_allocator_t allocator, const char* path);
-/** Names this moment in the history, such as a step of training. No-op if none is recorded. */
+/** Names this moment in the history, such as a step of training. No-op if none is recorded. A null
+ *  allocator stands for every shared one that is there. */
 CISTERN_API cistern_status_t cistern_mark(cistern_allocator_t allocator, const char* name);
 /** The labels of which blocks lived since the recording began, as one JSON array on one line:
  *  [{"name": "step / forward", "current": bytes, "peak": bytes}]. Blocks of labels inside one count

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -46,6 +47,9 @@ CISTERN_API void free(void* pointer) noexcept;
 
 /// CachingAllocator::recordStream for a block of any device's shared allocator.
 CISTERN_API void recordStream(void* pointer, Stream stream);
+
+/// CachingAllocator::mark for the shared allocator of each device that has one.
+CISTERN_API void mark(std::string_view name);
 
 // ---- Memory that frees itself ------------------------------------------------------------------
 

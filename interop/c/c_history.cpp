@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/text.hpp"
+#include "cistern/memory.hpp"
 #include "interop/c/objects.hpp"
 #include "interop/c/text_out.hpp"
 
@@ -101,6 +102,7 @@ cistern_status_t cistern_dump_history(cistern_allocator_t allocator, const char*
 cistern_status_t cistern_mark(cistern_allocator_t allocator, const char* name) {
   return guarded([&] {
     requireGiven(name, "name");
+    if (allocator == nullptr) return mark(name);
     Use<AllocatorObject>(wordOf(allocator))->allocator->mark(name);
   });
 }

@@ -62,6 +62,12 @@ class SharedAllocators {
     if (Shared* const there = find(device)) return *there;
     return make(device);
   }
+  template <class Visit>
+  void forEach(Visit visit) const {
+    for (int device = 0; device < made_.load(std::memory_order_acquire); ++device) {
+      if (Shared* const one = find(device)) visit(*one);
+    }
+  }
   /// The one whose memory covers the address; null for none's.
   Shared* owner(Address address) const {
     for (int device = 0; device < made_.load(std::memory_order_acquire); ++device) {
@@ -149,6 +155,10 @@ void free(void* pointer) noexcept {
 void recordStream(void* pointer, Stream stream) {
   Shared* const owner = shared().owner(toAddress(pointer));
   (owner != nullptr ? owner->allocator : allocator()).recordStream(pointer, stream);
+}
+
+void mark(std::string_view name) {
+  shared().forEach([&](Shared& one) { one.allocator.mark(name); });
 }
 
 }  // namespace cistern
