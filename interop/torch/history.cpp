@@ -40,6 +40,10 @@ void History::setMetadata(const std::string& text) {
   if (Texts* const own = texts()) own->metadata = text;
 }
 std::string History::metadataOfThread() { return the_texts == nullptr ? "" : the_texts->metadata; }
+std::string History::metadataOfEvents() {
+  std::string text = metadataOfThread();
+  return text.empty() ? cistern::labelPath() : text;
+}
 void History::pushCompileContext(const std::string& context) {
   if (Texts* const own = texts()) own->compile_contexts.push_back(context);
 }

@@ -59,6 +59,9 @@ class History {
   /// Texts that the calling thread's events have from now on, on every device.
   static void setMetadata(const std::string& text);
   static std::string metadataOfThread();
+  /// As events have it: the labels of the thread (cistern/history.hpp), unless the program has set
+  /// a text.
+  static std::string metadataOfEvents();
   static void pushCompileContext(const std::string& context);
   static void popCompileContext();
 
@@ -91,7 +94,7 @@ class History {
     Context context;
   };
   void write(const HistoryEvent& event, Context context) {
-    write(event, std::move(context), metadataOfThread());
+    write(event, std::move(context), metadataOfEvents());
   }
   void write(const HistoryEvent& event, Context context, std::string metadata);
   void keepNewest(std::size_t most);
