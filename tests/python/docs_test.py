@@ -12,10 +12,11 @@ BLOCKS = [(page, block) for page in PAGES
 
 
 @pytest.mark.parametrize("page, block", BLOCKS, ids=[f"{page}-{n}" for n, (page, _) in enumerate(BLOCKS)])
-def test_a_program_of_a_page_runs(run, page, block, monkeypatch):
+def test_a_program_of_a_page_runs(run, page, block, monkeypatch, tmp_path):
     if "cistern.torch" in block:
         pytest.importorskip("torch", reason="the block is for PyTorch, which is not here")
-    monkeypatch.chdir(TOP)  # they name the recorded programs as from there
+    (tmp_path / "bench").symlink_to(TOP / "bench")  # they name the recorded programs so
+    monkeypatch.chdir(tmp_path)
     run(block, CISTERN_BACKEND="sim")
 
 

@@ -96,15 +96,19 @@ def test_functions_are_declared_with_as_many_arguments():
 def test_structs_have_the_fields_of_the_header():
     types = {"size_t": ctypes.c_size_t, "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64,
              "int32_t": ctypes.c_int32, "cistern_stat_t": _native.StatStruct,
-             "cistern_stat_group_t": _native.StatGroupStruct}
+             "cistern_stat_group_t": _native.StatGroupStruct, "void*": ctypes.c_void_p,
+             "const char*": ctypes.c_char_p,
+             "const cistern_stack_gatherer_t*": ctypes.POINTER(_native.StackGathererStruct)}
     structs = {"sim_config": _native.SimConfig, "pool_id": _native.PoolIdStruct,
                "pool_options": _native.PoolOptions, "stat": _native.StatStruct,
                "stat_group": _native.StatGroupStruct, "statistics": _native.StatisticsStruct,
-               "pinned_statistics": _native.PinnedStatisticsStruct}
+               "pinned_statistics": _native.PinnedStatisticsStruct,
+               "stack_gatherer": _native.StackGathererStruct, "history_settings": _native.HistorySettings}
     found = dict(re.findall(r"typedef struct cistern_(\w+)_t \{(.*?)\}", without_comments(HEADER), re.S))
     assert found.keys() == structs.keys()
     for name, body in found.items():
-        fields = [(field, types[kind]) for kind, field in re.findall(r"(\w+) (\w+);", body)]
+        body = re.sub(r"\w+ \(\*(\w+)\)\([^;]*\);", r"void* \1;", body)  # functions
+        fields = [(field, types[kind]) for kind, field in re.findall(r"((?:const )?\w+\*?) (\w+);", body)]
         assert fields == list(structs[name]._fields_), name
 
 

@@ -112,6 +112,25 @@ def figures(allocator: cistern.Allocator, folder: pathlib.Path) -> None:
     allocator.set_memory_fraction(0.5)
 
 
+def recorded(allocator: cistern.Allocator, folder: pathlib.Path) -> int:
+    allocator.record_history(folder / "all.trace", most_events=1000, stacks="python", name="typed")
+    with cistern.label("step") as step:
+        again: cistern.label = step
+        allocator.free(allocator.allocate(MIB))
+    with again:
+        cistern.mark("everywhere")
+        allocator.mark("here")
+    usage: Dict[str, cistern.LabelUsage] = allocator.label_usage()
+    allocator.dump_history(folder / "now.trace")
+    allocator.stop_history()
+    try:
+        cistern.report([folder / "all.trace"], folder / "none/page.html", at=["here"], gpu=0)
+    except cistern.ReportError as why:
+        runtime_error: RuntimeError = why
+        assert str(runtime_error)
+    return usage["step"].peak + usage["step"].current
+
+
 def errors(allocator: cistern.Allocator) -> List[cistern.Status]:
     seen: List[int] = []
     try:
@@ -164,8 +183,12 @@ def replayed(trace: pathlib.Path) -> float:
 
 def under_pytorch(mode: Optional[cistern.torch.Mode] = None) -> Optional[str]:
     """For a process that has PyTorch."""
-    chosen: str = cistern.torch.enable(mode)
+    chosen: str = cistern.torch.enable(mode, oom_dump=pathlib.Path("."))
     pool = cistern.torch.MemPool(use_on_oom=True)
+    import torch
+
+    labels: cistern.torch.ModuleLabels = cistern.torch.label_modules(torch.nn.Linear(2, 2), "line", backward=False)
+    labels.remove()
     assert pool is not None and chosen == cistern.torch.enabled()
     return cistern.torch.enabled()
 
@@ -179,6 +202,7 @@ def main(trace: pathlib.Path) -> None:
             graph(allocator, stream)
             assert pinned(allocator, stream) > 0
             figures(allocator, pathlib.Path(folder))
+            assert recorded(allocator, pathlib.Path(folder)) == MIB
             print(*(status.name for status in errors(allocator)))
     print(f"{replayed(trace):.3f}", cistern.torch.enabled(), cistern.default(0).backend)
 

@@ -15,7 +15,9 @@ Memory     Allocator (of one device), default() (the process's shared one),
 Work       Stream; Capture (the memory of a graph)
 Figures    Statistics, PinnedStatistics, MemoryInfo; Allocator.snapshot()
 Recorded   replay(), replay_all(): how much would a program take, and under
-           which allocator?
+           which allocator? report(): a page that says who held the memory,
+           and why a request did not fit. label() names what is allocated
+           inside it, mark() a moment
 Others     cistern.torch (PyTorch), cistern.cupy, cistern.numba: import the
            one that is needed
 Errors     CisternError is the base of all. OutOfMemoryError is also a
@@ -41,6 +43,7 @@ except ImportError as _why:
 
     _unusable.end_program(_why)
     raise
+from ._history import LabelUsage, mark
 from ._observed import MemoryInfo
 from .allocator import Allocator, default
 from .buffer import Buffer
@@ -49,9 +52,11 @@ from .errors import (CisternError, DeviceError, FileError, HostOutOfMemoryError,
                      InvalidArgumentError, InvalidHandleError, InvalidOptionError,
                      InvalidPointerError, InvalidStateError, NoDeviceError, NotSupportedError,
                      OutOfMemoryError, Status)
+from .label import label
 from .pinned import Pinned, PinnedBuffer, PinnedStatistics
 from .pool import Pool, PoolId
 from .replay import Replay, ReplayError, replay, replay_all
+from .report import ReportError, report
 from .statistics import Stat, StatGroup, Statistics
 from .stream import Stream
 
@@ -63,8 +68,8 @@ __version__: str = _text_of(_lib.cistern_version_string())
 __all__ = [
     "Allocator", "Buffer", "Capture", "CisternError", "Conf", "DeviceError", "FileError",
     "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
-    "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "MemoryInfo", "NoDeviceError",
+    "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "LabelUsage", "MemoryInfo", "NoDeviceError",
     "NotSupportedError", "OutOfMemoryError", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
-    "PoolId", "Replay", "ReplayError", "Stat", "StatGroup", "Statistics", "Status", "Stream",
-    "StreamLike", "default", "replay", "replay_all",
+    "PoolId", "Replay", "ReplayError", "ReportError", "Stat", "StatGroup", "Statistics", "Status",
+    "Stream", "StreamLike", "default", "label", "mark", "replay", "replay_all", "report",
 ]

@@ -54,6 +54,15 @@ class PinnedStatisticsStruct(Structure):
             "num_misuses", "host_bytes"))]
 
 
+class StackGathererStruct(Structure):
+    _fields_ = [("size", c_size_t), *((name, c_void_p) for name in ("data", "gather", "frame_of", "release"))]
+
+
+class HistorySettings(Structure):
+    _fields_ = [("size", c_size_t), ("file", c_char_p), ("most_events", c_uint64), ("stacks", c_int32),
+                ("name", c_char_p), ("gatherer", POINTER(StackGathererStruct))]
+
+
 _HANDLE = c_void_p  # a handle, a stream, or an address of device memory
 _OUT = POINTER(c_void_p)
 _ARGUMENTS: Dict[str, Sequence[Any]] = {
@@ -100,6 +109,14 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "set_memory_fraction": (_HANDLE, c_double),
     "memory_info": (_HANDLE, POINTER(c_uint64), POINTER(c_uint64)),
     "snapshot": (_HANDLE, c_char_p),
+    "python_stacks": (POINTER(StackGathererStruct),),
+    "record_history": (_HANDLE, POINTER(HistorySettings)),
+    "stop_history": (_HANDLE,),
+    "dump_history": (_HANDLE, c_char_p),
+    "mark": (_HANDLE, c_char_p),
+    "label_usage": (_HANDLE, c_char_p, POINTER(c_size_t)),
+    "push_label": (c_char_p,),
+    "pop_label": (),
     "pinned_allocate": (_HANDLE, c_size_t, _OUT),
     "pinned_free": (_HANDLE, _HANDLE),
     "pinned_record_stream": (_HANDLE, _HANDLE, _HANDLE),

@@ -10,8 +10,8 @@ from typing import (Any, Dict, NamedTuple, Optional, SupportsFloat, SupportsInde
 
 from . import _arguments, statistics
 from ._arguments import PathLike
+from ._history import Recorded
 from ._native import check, lib, written
-from ._owned import Scoped
 
 
 class MemoryInfo(NamedTuple):
@@ -21,7 +21,7 @@ class MemoryInfo(NamedTuple):
     total: int
 
 
-class Observed(Scoped):
+class Observed(Recorded):
     """The part of an Allocator that changes no memory. Its methods raise InvalidHandleError after the
     allocator's destroy(), and InvalidStateError in a child of fork."""
 
