@@ -10,6 +10,7 @@ differs.
 """
 
 from ._enable import Mode, enable, enabled
+from ._label_modules import ModuleLabels, label_modules
 from ._mem_pool import MemPool
 
-__all__ = ["Mode", "MemPool", "enable", "enabled"]
+__all__ = ["Mode", "MemPool", "ModuleLabels", "enable", "enabled", "label_modules"]
