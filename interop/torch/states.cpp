@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "history_files.hpp"
 #include "torch_allocator.hpp"
 
 namespace cistern_torch {
@@ -43,6 +44,7 @@ DeviceState& TorchAllocator::make(DeviceIndex device) {
     return freed;
   });
   followHistory(*made);
+  HistoryFiles::theOne().follow(int(device), made->allocator);
   states_[std::size_t(device)].store(made, std::memory_order_release);
   return *made;
 }

@@ -122,7 +122,53 @@ def test_streams_that_never_were_lose_no_trace(launch, script, tmp_path, shell):
     assert (tmp_path / "at/f.trace").read_text() == TRACE % (3 << 20) and left(tmp_path) == []
 
 
-# ---- The report ------------------------------------------------------------------------------------
+# ---- The page --------------------------------------------------------------------------------------
+
+
+def test_a_page_is_drawn_and_named(launch, script, tmp_path):
+    ran = launch("--report", "page.html", script("import os; os.chdir('/')"))
+    assert (tmp_path / "at/page.html").read_text() == "0.trace" and left(tmp_path) == []
+    assert ran.stderr.splitlines()[-1] == f"cistern.torch: the report is {tmp_path / 'at/page.html'}"
+
+
+def test_the_gpus_of_a_run_share_a_page(launch, script, tmp_path):
+    launch("--report", "page.html", "--trace", "t.trace", script(""), TRACES=TWO)
+    assert (tmp_path / "at/page.html").read_text() == "0.trace 1.trace 10.trace"
+    assert (tmp_path / "at/t.trace").read_text() == TRACE % (2 << 30) and left(tmp_path) == []
+
+
+@pytest.mark.parametrize("end", ["raise MemoryError", "import sys; sys.exit(3)"])
+def test_a_script_that_fails_has_a_page(launch, script, tmp_path, end):
+    launch("--report", "page.html", script(end), expect=1 if "raise" in end else 3)
+    assert (tmp_path / "at/page.html").exists()
+
+
+def test_what_cannot_be_drawn_is_kept(launch, script, tmp_path):
+    ran = launch("--report", "page.html", script(""), NO_PAGE="this build cannot draw")
+    assert "cistern.torch: --report: this build cannot draw\n" in ran.stderr and "at the peak" in ran.stderr
+    kept = Path(re.search(r"what was recorded is kept in (.*)", ran.stderr)[1])
+    assert (kept / "0.trace").exists() and not (tmp_path / "at/page.html").exists()
+
+
+def test_what_is_not_whole_is_said_and_drawn(launch, script, tmp_path):
+    ran = launch("--report", "page.html", script(""), NOT_WHOLE="no space left")
+    assert "cistern.torch: the trace is not whole: no space left\n" in ran.stderr
+    assert (tmp_path / "at/page.html").exists()
+
+
+@pytest.mark.parametrize("wanted", ["none/page.html", ""])
+def test_a_page_that_cannot_be_written_is_said_before_anything_is_run(launch, script, tmp_path, wanted):
+    ran = launch("--report", wanted, script("print('run')"), expect=1)
+    assert ran.stdout == "" and re.fullmatch(r"python -m cistern.torch: --report: .*at/.*\n", ran.stderr)
+
+
+def test_a_script_without_cuda_has_no_page(launch, script, tmp_path):
+    ran = launch("--report", "page.html", script(""), TRACES="{}")
+    assert "--report: nothing was recorded, and no file is written" in ran.stderr
+    assert not (tmp_path / "at/page.html").exists() and left(tmp_path) == []
+
+
+# ---- The figures -----------------------------------------------------------------------------------
 
 
 def test_the_report_has_the_figures_of_the_trace(launch, script, tmp_path):

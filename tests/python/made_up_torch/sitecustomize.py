@@ -1,12 +1,13 @@
 """In place of PyTorch and the extension, for every Python whose PYTHONPATH has this folder: `enable()`
-does nothing, and what is recorded is in $TRACES, as {"0": a trace's text}."""
+does nothing, and what is recorded is in $TRACES, as {"0": a trace's text}. A page has the names of the
+traces, and of those in folders. $NO_PAGE says why there is none."""
 
 import json
 import os
 from pathlib import Path
 
 import cistern.torch
-from cistern.torch import _enable, _native
+from cistern.torch import _enable, _native, _recording
 
 
 def enable(mode):
@@ -15,9 +16,16 @@ def enable(mode):
     _enable._enabled = mode
 
 
-def trace_begin(folder, name):
+def record_begin(folder, name, history):
     for device, text in json.loads(os.environ.get("TRACES", "{}")).items():
         (Path(folder) / f"{device}.trace").write_text(text)
+
+
+def report(source, out):
+    if os.environ.get("NO_PAGE"):
+        raise cistern.ReportError(os.environ["NO_PAGE"])
+    traces = source.glob("*") if source.is_dir() else [source]
+    Path(out).write_text(" ".join(sorted(each.name for each in traces)))
 
 
 def peak_reserved(device):
@@ -25,6 +33,7 @@ def peak_reserved(device):
 
 
 cistern.torch.enable = enable
-_native.trace_begin = trace_begin
-_native.trace_end = lambda: None
+_native.record_begin = record_begin
+_native.record_end = lambda history: os.environ.get("NOT_WHOLE")
 _native.peak_reserved = peak_reserved
+_recording.report = report

@@ -1,7 +1,8 @@
-"""python -m cistern.torch [--trace FILE] script.py args…
+"""python -m cistern.torch [--report PAGE] [--trace FILE] script.py args…
 
 Runs a script unchanged on Cistern. At its end it reports what the script requested and what was
-reserved. It also reports what PyTorch's own allocator would have reserved in its two modes.
+reserved. It also reports what PyTorch's own allocator would have reserved in its two modes. With
+--report it draws a page: who held the memory, and why a request did not fit.
 
 `_script.py` runs the script, `_recording.py` records it, `_report.py` reports the figures, and
 `_children.py` puts the processes that the script spawns on Cistern too.
@@ -27,6 +28,9 @@ _PROGRAM = "python -m cistern.torch"
 _TRACE = """keep what was recorded, to be replayed by `cistern replay` (FILE.gz is compressed); where the
 script used several GPUs, FILE is the first one's, and the others' are beside it: t.trace.gz,
 t.cuda1.trace.gz"""
+_REPORT = """draw what the script did with memory to a page, also if it has run out of memory; it is recorded
+with the script's lines, which takes some time of each allocation"""
+_WITH_VALUE = ("--trace", "--report")
 
 
 def _split(arguments: List[str]) -> Tuple[List[str], List[str]]:
@@ -35,17 +39,18 @@ def _split(arguments: List[str]) -> Tuple[List[str], List[str]]:
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "-":
         if arguments[at] == "--":
             return arguments[:at], arguments[at + 1 :]
-        at += 2 if arguments[at] == "--trace" else 1
+        at += 2 if arguments[at] in _WITH_VALUE else 1
     return arguments[:at], arguments[at:]
 
 
 def _parse(arguments: List[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog=_PROGRAM,
-        usage=f"{_PROGRAM} [-h] [--trace FILE] script [arguments ...]",
+        usage=f"{_PROGRAM} [-h] [--report PAGE.html] [--trace FILE] script [arguments ...]",
         description="Runs a PyTorch script on Cistern.",
         allow_abbrev=False,
     )
+    parser.add_argument("--report", metavar="PAGE.html", help=_REPORT)
     parser.add_argument("--trace", metavar="FILE", help=_TRACE)
     parser.add_argument("script", help="the script, run as __main__; its arguments follow")
     own, rest = _split(arguments)
@@ -83,9 +88,9 @@ def main(arguments: List[str]) -> None:
     if not os.path.exists(wanted.script):
         sys.exit(f"{_PROGRAM}: there is no script {wanted.script}")
     try:
-        recording = _recording.Recording(wanted.trace)
+        recording = _recording.Recording(wanted.trace, wanted.report)
     except OSError as reason:
-        sys.exit(f"{_PROGRAM}: --trace: {reason}")
+        sys.exit(f"{_PROGRAM}: {reason}")
     atexit.register(recording.finish)  # exit handlers run in reverse: this one last
     _enable()
     _begin(recording, wanted.script)

@@ -6,6 +6,8 @@ import os
 import warnings
 from typing import Literal, Optional
 
+from .. import _arguments
+from .._arguments import PathLike
 from . import _native, _plugin
 
 Mode = Literal["auto", "native", "plugin"]
@@ -20,7 +22,7 @@ def enabled() -> Optional[str]:
     return _enabled
 
 
-def enable(mode: Optional[Mode] = None) -> str:
+def enable(mode: Optional[Mode] = None, *, oom_dump: Optional[PathLike] = None) -> str:
     """Puts Cistern under PyTorch for the rest of the process; call it before CUDA is initialised.
 
     "native" is PyTorch's whole allocator interface. It is an extension: the wheel's own for the
@@ -31,10 +33,14 @@ def enable(mode: Optional[Mode] = None) -> str:
     A PyTorch that is newer than any known one is tested first, once, in a process of its own: if
     the test fails, it is plugin too.
 
+    `oom_dump`: a folder, in which a file is written when a request finds no memory. The error's text
+    ends with the command that draws it. For that the newest million events of each device are kept
+    in memory, with lines of Python (none in plugin mode), and an allocation takes longer.
+
     Returns the mode that is now in force; a second call changes nothing. RuntimeError if PyTorch
     has no CUDA or has initialised it already, or if the requested mode is not available.
-    ImportError without PyTorch; TypeError for a mode that is no str; ValueError for another mode, or
-    for another $CISTERN_BACKEND than cuda, sim or auto. After an error nothing is changed. Not
+    ImportError without PyTorch; TypeError for a mode that is no str; ValueError for another mode, for
+    another $CISTERN_BACKEND than cuda, sim or auto, or for an `oom_dump` that is no folder. After an error nothing is changed. Not
     thread-safe.
     """
     global _enabled
@@ -44,11 +50,32 @@ def enable(mode: Optional[Mode] = None) -> str:
     if wanted not in _MODES:
         named = "mode" if mode is not None else "CISTERN_TORCH, the mode,"
         raise ValueError(f"cistern.torch: {named} {wanted!r} is none of {', '.join(_MODES)}")
+    dump = None if oom_dump is None else _folder(oom_dump)
     if _enabled is not None:
         return _enabled
     _check_torch()
     _enabled = _choose(wanted)
+    if dump is not None:
+        _dump_to(dump)
     return _enabled
+
+
+def _folder(path: PathLike) -> str:
+    folder = os.path.abspath(os.fsdecode(_arguments.path(path, "oom_dump")))
+    if not os.path.isdir(folder):
+        raise ValueError(f"cistern.torch: oom_dump: {folder} is no folder")
+    if any(each in folder for each in ",[]"):
+        raise ValueError(f"cistern.torch: oom_dump: {folder} has a comma or a bracket in its name, which an "
+                         "option cannot have")
+    return folder
+
+
+def _dump_to(folder: str) -> None:
+    """An option of the allocators, which are made later; so children have it, too."""
+    options = os.environ.get("CISTERN_CONF", "")
+    os.environ["CISTERN_CONF"] = f"{options}{',' if options else ''}oom_dump:{folder}"
+    if _enabled == "native":
+        _native.keep_history()
 
 
 def _check_torch() -> None:

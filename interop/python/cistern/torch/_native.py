@@ -6,7 +6,7 @@ import ctypes
 import os
 import re
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 from . import _build, _cached, _newer, _streams
 
@@ -55,7 +55,7 @@ def install() -> None:
                 *release, hint, failure
             )
         ) from None
-    for name in ("install", "trace_begin", "trace_end"):
+    for name in ("install", "trace_begin", "trace_end", "history_begin", "history_end"):
         getattr(library, f"cistern_torch_{name}").restype = ctypes.c_char_p
     refused = library.cistern_torch_install()
     if refused is not None:
@@ -67,21 +67,30 @@ def install() -> None:
     _library = library
 
 
-def trace_begin(folder: "os.PathLike[str]", name: str) -> None:
-    """Records from now on the allocations on each GPU, N.trace for the GPU N. A failure to write is
-    reported at the end."""
-    assert _library is not None, "after install()"
+def record_begin(folder: "os.PathLike[str]", name: str, history: bool) -> None:
+    """Records from now on the allocations on each GPU, N.trace for the GPU N. With `history` these
+    have all that `cistern report` draws; else what a replay takes. A failure to write is reported at
+    the end."""
     plain = "".join(c for c in name if c.isalnum() or c in "-_.")
-    refused = _library.cistern_torch_trace_begin(os.fsencode(folder), plain.encode())
+    refused = _recorder(history, "begin")(os.fsencode(folder), plain.encode())
     if refused is not None:
         raise RuntimeError(f"{os.fsdecode(folder)}: {refused.decode()}")
 
 
-def trace_end() -> Optional[str]:
+def keep_history() -> None:
+    """Keeps the newest events of each GPU in memory from now on."""
+    _recorder(True, "begin")(None, b"")
+
+
+def record_end(history: bool) -> Optional[str]:
     """Ends the recording. Returns why the files are not whole, or None."""
-    assert _library is not None, "after install()"
-    failed: Optional[bytes] = _library.cistern_torch_trace_end()
+    failed: Optional[bytes] = _recorder(history, "end")()
     return None if failed is None else failed.decode()
+
+
+def _recorder(history: bool, verb: str) -> Any:
+    assert _library is not None, "after install()"
+    return getattr(_library, f"cistern_torch_{'history' if history else 'trace'}_{verb}")
 
 
 def peak_reserved(device: int) -> int:

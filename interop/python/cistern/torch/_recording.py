@@ -1,5 +1,5 @@
 """Records a script's allocations while it runs: a trace for each GPU, in a folder of its own, until
-the process ends."""
+the process ends. For a page these are histories, which have stacks and labels too."""
 
 from __future__ import annotations
 
@@ -9,49 +9,51 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from pathlib import Path
-from typing import Dict, Optional
+from typing import Dict, List, Optional
 
+from .. import CisternError, report
 from . import _native, _report
 
 
 class Recording:
     """`begin()` it once; `finish()` is for the end of the process."""
 
-    def __init__(self, wanted: Optional[str]) -> None:
-        """`wanted`: the file to keep it in. OSError if that cannot be written."""
-        if wanted is not None and not os.path.isabs(wanted):
-            wanted = os.path.join(os.getcwd(), wanted)  # the script may go to another folder
-        self._wanted = wanted
-        if self._wanted is not None:
-            _check_writable(self._wanted)
+    def __init__(self, trace: Optional[str], page: Optional[str]) -> None:
+        """The files that the user wants. OSError, which names the option, if one cannot be written."""
+        self._trace, self._page = _place("--trace", trace), _place("--report", page)
         self._process = 0
 
     def begin(self, script: str) -> None:
         """OSError or RuntimeError if there is no place for it."""
         self._folder = Path(tempfile.mkdtemp(prefix="cistern-"))
         try:
-            _native.trace_begin(self._folder, Path(script).stem)
+            _native.record_begin(self._folder, Path(script).stem, history=self._page is not None)
         except RuntimeError:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
         self._process = os.getpid()
 
     def finish(self) -> None:
-        """Reports the figures, and keeps the traces if the user wants them."""
+        """Reports the figures, and makes the files that the user wants."""
         if os.getpid() != self._process:
             return  # not begun; or a child of fork, which has its parent's exit handlers
-        failed = _native.trace_end()
+        failed = _native.record_end(history=self._page is not None)
         _flush()
         if failed is not None:
             _report.say(f"cistern.torch: the trace is not whole: {failed}")
         traces = self._traces()
-        kept = self._keep(traces)
+        done = False
         try:
+            done = self._keep(traces)
             _report.say_all(traces)
+            done = self._draw(traces) and done
         finally:
-            if kept:
+            if done:
                 shutil.rmtree(self._folder, ignore_errors=True)
+            else:
+                _report.say(f"cistern.torch: what was recorded is kept in {self._folder}")
 
     def _traces(self) -> Dict[int, Path]:
         """The traces by the number of the GPU, in that order."""
@@ -60,24 +62,44 @@ class Recording:
     def _keep(self, traces: Dict[int, Path]) -> bool:
         """Keeps the traces if the user wants them. Returns whether the folder is no longer
         needed."""
-        if self._wanted is None:
+        if self._trace is None:
             return True
         if not traces:
-            _report.say("cistern.torch: --trace: nothing was recorded, and no file is written: the "
-                        "script allocated no GPU memory through PyTorch")
+            _say_nothing("--trace")
         try:
             for number, (device, recorded) in enumerate(traces.items()):
-                to = self._wanted if number == 0 else beside(self._wanted, device)
+                to = self._trace if number == 0 else beside(self._trace, device)
                 _copy(recorded, to)
                 if len(traces) > 1:
                     _report.say(f"cistern.torch: the trace of cuda:{device} is {to}")
         except OSError as reason:
-            _report.say(
-                f"cistern.torch: --trace: {reason}\n"
-                f"cistern.torch: what was recorded is kept in {self._folder}"
-            )
+            _report.say(f"cistern.torch: --trace: {reason}")
             return False
         return True
+
+    def _draw(self, traces: Dict[int, Path]) -> bool:
+        """As _keep(), for the page."""
+        if self._page is None:
+            return True
+        if not traces:
+            _say_nothing("--report")
+            return True
+        try:
+            with warnings.catch_warnings(record=True) as notes:
+                warnings.simplefilter("always")
+                report(_source(self._folder, list(traces.values())), self._page)
+        except (CisternError, OSError) as reason:
+            _report.say(f"cistern.torch: --report: {reason}")
+            return False
+        for note in notes:
+            _report.say(f"cistern.torch: --report: {note.message}")
+        _report.say(f"cistern.torch: the report is {self._page}")
+        return True
+
+
+def _source(folder: Path, traces: List[Path]) -> Path:
+    """A folder stands for the GPUs of one run: two files would be compared."""
+    return traces[0] if len(traces) == 1 else folder
 
 
 def beside(wanted: str, device: int) -> str:
@@ -85,6 +107,23 @@ def beside(wanted: str, device: int) -> str:
     plain, packed = (wanted[:-3], ".gz") if wanted.endswith(".gz") else (wanted, "")
     stem, suffix = os.path.splitext(plain)
     return f"{stem}.cuda{device}{suffix}{packed}"
+
+
+def _say_nothing(option: str) -> None:
+    _report.say(f"cistern.torch: {option}: nothing was recorded, and no file is written: the script allocated "
+                "no GPU memory through PyTorch")
+
+
+def _place(option: str, wanted: Optional[str]) -> Optional[str]:
+    """The path from the root, as the script may go to another folder."""
+    if wanted is None:
+        return None
+    path = os.path.join(os.getcwd(), wanted)
+    try:
+        _check_writable(path)
+    except OSError as reason:
+        raise OSError(f"{option}: {reason}") from None
+    return path
 
 
 def _check_writable(path: str) -> None:
