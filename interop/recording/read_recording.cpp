@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "interop/recording/gpu_folder.hpp"
 #include "interop/recording/recording_readers.hpp"
 #include "interop/trace/format.hpp"
 #include "interop/trace/trace_error.hpp"
@@ -50,6 +51,7 @@ std::vector<Recording> parseRecordings(std::string_view content, const std::stri
 std::vector<Recording> readRecordings(const std::filesystem::path& path,
                                       const trace::ReadLimits& limits,
                                       std::optional<std::uint32_t> gpu) {
+  if (std::filesystem::is_directory(path)) return readGpuFolder(path, limits, gpu);
   const std::string file = trace::nameInErrors(path);
   trace::TraceFile open(path, limits);
   const bool is_pytorch = open.format() == Format::kPytorch;

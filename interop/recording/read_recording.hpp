@@ -17,7 +17,8 @@ namespace cistern::recording {
 /// PyTorch memory snapshot, a snapshot of Cistern's. "-" is the standard input. `gpu` chooses one
 /// of a PyTorch snapshot's. If the file has several, each name ends in its GPU: "run [cuda:1]".
 /// Throws trace::TraceError naming the place and what was expected there. Throws it also for a file
-/// without an event, and for a `gpu` that the file has not or that its format has not.
+/// without an event, and for a `gpu` that the file has not or that its format has not. A folder has
+/// the recordings of the GPUs of one run (gpu_folder.hpp).
 std::vector<Recording> readRecordings(const std::filesystem::path& path,
                                       const trace::ReadLimits& limits = {},
                                       std::optional<std::uint32_t> gpu = std::nullopt);
