@@ -10,11 +10,14 @@ It keeps to 512 MiB (--limit-mib), whatever GPU it has. Four things are planted,
   of `Attention.forward` fails.
 - Without the index the step would have fit.
 
-Each layer works on single elements, so that the program runs on a simulated device too.
+The modules are labels, and each step is a moment of the page. Each layer works on single elements, so that
+the program runs on a simulated device too.
 """
 
 import argparse
 
+import cistern
+import cistern.torch
 import torch
 from torch import nn
 
@@ -96,11 +99,14 @@ def load_batch(step):
 def train(model, steps):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     samples = Samples()
+    cistern.torch.label_modules(model)
     for step in range(steps):
+        cistern.mark(f"step {step}")
         hidden = model(load_batch(step))
         loss = hidden.mean()
         loss.backward()
-        optimizer.step()
+        with cistern.label("optimizer"):
+            optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         samples.keep(hidden, 2)
         print(f"step {step}: loss {loss.item():.3f}", flush=True)
