@@ -4,7 +4,7 @@ from conftest import rows, settle, text
 
 
 def test_headline_names_the_failed_request_and_its_step(show):
-    assert text(show(), "h1") == "A request for 96 MiB found no memory at 203 ms, in “step 8”"
+    assert text(show(), "h1") == "A request for 96 MiB found no memory at 203 ms, after “step 8”"
 
 
 def test_headline_of_a_program_that_did_not_fail_is_its_peak(show):

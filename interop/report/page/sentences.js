@@ -33,11 +33,11 @@ cistern.sentences = (() => {
     return moment.title || fallback[moment.kind] || moment.kind;
   }
 
-  /** The program's own mark that a time follows, such as a step: ", in “step 412”". */
+  /** The program's own mark that a time follows, such as a step: ", after “step 412”". */
   function during(view, us) {
     const {marks = []} = view.recording;
     const last = d3.bisectRight(marks.map(([time]) => time), us) - 1;
-    return last >= 0 ? `, in “${marks[last][2]}”` : "";
+    return last >= 0 ? `, after “${marks[last][2]}”` : "";
   }
 
   const sizes = (log) => `blocks of ${bytes(2 ** log)} to ${bytes(2 ** (log + 1))}`;
