@@ -24,6 +24,11 @@ cistern.el = (() => {
   };
 })();
 
+/** Changes a text only if it is another: what stays the same is not laid out again. */
+cistern.setText = (node, text) => {
+  if (node.textContent !== text) node.textContent = text;
+};
+
 /** A sentence that says why a part of the page is empty. */
 cistern.empty = (text) => cistern.el("p", {class: "empty", text});
 

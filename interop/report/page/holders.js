@@ -5,6 +5,7 @@ cistern.Holders = class {
     this.all = false;
     this.by = "stack";
     this.rows = [];
+    this.titles = new Map();  // made once: a stack that is unfolded stays so while its row moves
     this.build(body);
     view.on("position", () => this.draw());
   }
@@ -79,7 +80,6 @@ cistern.Holders = class {
 
   setEmpty(row) {
     row.node.hidden = false;
-    row.key = null;
     row.holder.textContent =
         this.view.wanted ? "Nobody matches the search." : "No block lives at this moment.";
     row.cells.forEach((cell) => {
@@ -93,21 +93,20 @@ cistern.Holders = class {
     const cells = d3.range(6).map((i) => el("td", {class: i > 1 ? "number" : null}));
     const node = el("tr", {}, holder, cells);
     this.bodyRows.append(node);
-    this.rows.push({node, holder, cells, key: null});
+    this.rows.push({node, holder, cells});
   }
 
   setRow(row, {key, title, label, place, blocks, bytes, largest}, sum) {
     const {units} = cistern;
-    if (row.key !== key) {
-      row.key = key;
-      row.holder.replaceChildren(title());
-    }
+    if (!this.titles.has(key)) this.titles.set(key, title());
+    if (row.holder.firstChild !== this.titles.get(key))
+      row.holder.replaceChildren(this.titles.get(key));
     const texts = [
       label, place, blocks === null ? "" : units.count(blocks),
       largest === null ? "" : units.bytes(largest), units.bytes(bytes), units.percent(bytes, sum)
     ];
     texts.forEach((text, i) => {
-      if (row.cells[i].textContent !== text) row.cells[i].textContent = text;
+      cistern.setText(row.cells[i], text);
     });
     row.cells[5].style.setProperty("--share", `${(100 * bytes) / Math.max(1, sum)}%`);
   }

@@ -62,72 +62,25 @@ cistern.moment = (() => {
     return {...coarse, asked: sums.asked, reserved, allocated: null};
   }
 
-  /** The parts of the memory, from what the program asked for to what nobody took. */
-  function parts({asked, allocated, reserved, limit}) {
-    const used = Math.max(asked, allocated ?? asked);
-    const held = Math.max(used, reserved ?? used);
-    return [
-      ["asked", "Asked for by the program", asked], ["rounding", "Rounding", used - asked],
-      ["free", "Reserved, but free", held - used],
-      ["beyond", "Not reserved, up to the limit", limit ? Math.max(0, limit - held) : 0]
-    ].filter(([, , size]) => size > 0);
-  }
-
-  function balance(known) {
-    const divided = parts(known);
-    const sum = d3.sum(divided, ([, , size]) => size);
-    const request = known.request ? known.request.bytes : 0;
-    const beyond = divided.find(([name]) => name === "beyond");
-    const start = sum - (beyond ? beyond[2] : 0);
-    const scale = Math.max(sum, start + request, 1);
-    const width = (size) => ({width: `${(100 * size) / scale}%`});
-    const bars = el(
-        "div", {
-          class: "balance",
-          role: "img",
-          "aria-label":
-              divided.map(([, name, size]) => `${name}: ${units.bytes(size)}`).join("; ") ||
-              "Nothing is in use"
-        },
-        divided.map(([name, , size]) => el("span", {class: `part ${name}`, style: width(size)})));
-    const short = known.limit ? request - (beyond ? beyond[2] : 0) : 0;
-    const ask = request > 0 ? el("div", {
-      class: "balance request",
-      role: "img",
-      "aria-label": `The request: ${units.bytes(request)}, beside ${
-          units.bytes(beyond ? beyond[2] : 0)} that was not reserved`
-    },
-                                 el("span", {style: width(start)}),
-                                 el("span", {class: "part asked-for", style: width(request)})) :
-                              null;
-    const keys = divided.map(
-        ([name, text, size]) =>
-            el("li", {}, el("span", {class: `swatch part ${name}`}), el("span", {text}),
-               el("strong", {text: units.bytes(size)})));
-    if (request > 0)
-      keys.push(
-          el("li", {}, el("span", {class: "swatch part asked-for"}),
-             el("span", {text: "The failed request"}), el("strong", {text: units.bytes(request)}),
-             short > 0 ?
-                 el("span", {class: "soft", text: `${units.bytes(short)} more than was left`}) :
-                 null));
-    return [bars, ask, el("ul", {class: "legend plain"}, keys)].filter(Boolean);
+  /** Marks the chip of the chosen moment, and brings it into sight. */
+  function mark(list, chosen) {
+    const before = list.querySelector("[aria-pressed=\"true\"]");
+    const now = chosen === null ? null : list.querySelector(`[data-moment="${chosen}"]`);
+    if (before === now) return;
+    if (before) before.setAttribute("aria-pressed", "false");
+    if (!now) return;
+    now.setAttribute("aria-pressed", "true");
+    const row = now.parentElement;
+    row.scrollLeft = now.offsetLeft - (row.clientWidth - now.clientWidth) / 2;
   }
 
   function draw(body, view) {
     const list = chips(view);
-    const where = el("div", {class: "where", id: "balance"});
-    body.replaceChildren(list, where);
+    const balance = new cistern.Balance();
+    body.replaceChildren(list, balance.node);
     view.on("position", () => {
-      list.querySelectorAll("button").forEach((chip) => {
-        const pressed = String(Number(chip.dataset.moment) === view.position.moment);
-        if (chip.getAttribute("aria-pressed") === pressed) return;
-        chip.setAttribute("aria-pressed", pressed);
-        const row = chip.parentElement;
-        if (pressed === "true")
-          row.scrollLeft = chip.offsetLeft - (row.clientWidth - chip.clientWidth) / 2;
-      });
-      where.replaceChildren(...balance(figures(view)));
+      mark(list, view.position.moment);
+      balance.update(figures(view));
     });
   }
   return {draw};

@@ -5,7 +5,7 @@ set(cistern_page_scripts
     reserved_pieces.js window.js state.js view.js sentences.js
     failure_cards.js answer.js
     timeline_paint.js timeline.js timeline_zoom.js timeline_table.js
-    scrub.js moment.js holder_rows.js holders.js free_memory.js
+    scrub.js balance.js moment.js holder_rows.js holders.js free_memory.js
     tape.js heat.js map_paint.js map.js map_acts.js
     flame_tree.js flame.js histograms.js lists.js comparison.js
     main.js)

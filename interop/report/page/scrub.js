@@ -42,13 +42,14 @@ cistern.scrub = (() => {
   function place(parts, view, from, to) {
     const {us, window, at, moment} = view.position;
     const model = moment === null ? null : view.recording.moments[moment];
-    parts.title.textContent = model ? cistern.sentences.title(view, model) : "Between moments";
-    parts.time.textContent = view.time(us) + cistern.sentences.during(view, us);
+    const title = model ? cistern.sentences.title(view, model) : "Between moments";
+    cistern.setText(parts.title, title);
+    cistern.setText(parts.time, view.time(us) + cistern.sentences.during(view, us));
     parts.along.value = Math.round((STEPS * (us - from)) / Math.max(1e-9, to - from));
     parts.along.setAttribute("aria-valuetext", view.time(us));
     parts.events.disabled = window === null;
     if (window === null) {
-      parts.about.textContent = "not kept one by one here";
+      cistern.setText(parts.about, "not kept one by one here");
       return;
     }
     const around = view.window(window);
