@@ -36,7 +36,7 @@ cistern.Holders = class {
   grouping() {
     const {stacks, labels} = this.view.recording;
     const choices = [["stack", "Call stack"]];
-    if (stacks.length > 1) choices.push(["line", "Line of the program"]);
+    if (stacks.length > 1) choices.push(["line", "Program line"]);
     if (labels.length > 1) choices.push(["label", "Label"]);
     return choices.length < 2 ? null :
                                 cistern.choice("Group by", "holders-by", choices, this.by, (by) => {
