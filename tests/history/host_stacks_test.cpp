@@ -1,6 +1,7 @@
 // The stacks of C++ programs, and those of front ends that gather their own.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tests/history/history_support.hpp"
 
@@ -105,6 +106,29 @@ TEST_CASE("a gatherer lives as long as its history") {
   CHECK_FALSE(gone);
   rig.allocator.stopHistory();
   CHECK(gone);
+}
+
+TEST_CASE("a stack that was gathered for one recording has no number in the next") {
+  struct Restarting final : StackGatherer {
+    std::size_t gather(std::uintptr_t* words, std::size_t most) noexcept override {
+      for (std::size_t i = 0; i < most; ++i) words[i] = i + 1;
+      if (CachingAllocator* const on = std::exchange(restarts, nullptr)) on->recordHistory({});
+      return most;
+    }
+    StackFrame frameOf(std::uintptr_t word) override { return {"f", "file.cpp", unsigned(word)}; }
+    CachingAllocator* restarts = nullptr;
+  };
+  SimRig rig;
+  const auto gatherer = std::make_shared<Restarting>();
+  HistorySettings settings = withStacks();
+  settings.gatherer = gatherer;
+  rig.allocator.recordHistory(settings);
+  gatherer->restarts = &rig.allocator;
+  void* const block = rig.allocator.allocate(1000, Stream{});
+  const Recording read = dumped(rig.allocator);
+  REQUIRE(read.allocations == 1);
+  CHECK(framesOf(read, read.events.back().stack).empty());
+  rig.allocator.free(block);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace cistern::report {
 namespace {
 
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 std::string adviceIn(const Shortage& shortage) {
   testing::Script script;
@@ -23,7 +23,7 @@ constexpr std::uint64_t kMiBytes = 1 << 20;
 
 TEST_CASE("advice says how much more memory serves the request") {
   Shortage shortage{Request{100 * kMiBytes}, 30 * kMiBytes, true, {}, {}, {}};
-  CHECK_THAT(adviceIn(shortage), Contains("70.00 MiB more of limit or of device memory"));
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("70.00 MiB more of limit or of device memory"));
 }
 
 TEST_CASE("advice names the stack or label whose blocks are enough") {
@@ -31,31 +31,31 @@ TEST_CASE("advice names the stack or label whose blocks are enough") {
   shortage.holders = {{3, 2, 0, 0, 4, 500 * kMiBytes, 0},
                       {0, 2, 0, 0, 2, 80 * kMiBytes, 0},
                       {0, 1, 0, 0, 1, 10 * kMiBytes, 0}};
-  CHECK_THAT(adviceIn(shortage), Contains("Free the 2 blocks of label step/forward first"));
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Free the 2 blocks of label step/forward first"));
   shortage.holders.erase(shortage.holders.begin() + 1, shortage.holders.end());
-  CHECK_THAT(adviceIn(shortage), Contains("Free the 4 blocks of train.py:41 in keep first"));
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Free the 4 blocks of train.py:41 in keep first"));
 }
 
 TEST_CASE("advice names several holders if none alone is enough") {
   Shortage shortage{Request{100 * kMiBytes}, 0, true, {}, {}, {}};
   shortage.holders = {{3, 0, 0, 0, 4, 60 * kMiBytes, 0}, {0, 2, 0, 0, 2, 50 * kMiBytes, 0}};
   CHECK_THAT(adviceIn(shortage),
-             Contains("train.py:41 in keep, label step/forward first: together they hold 110"));
+             ContainsSubstring("train.py:41 in keep, label step/forward first: together they hold 110"));
 }
 
 TEST_CASE("advice says that enough is free in pieces, if it is") {
   Shortage shortage{Request{100 * kMiBytes}, 0, true, {}, {}, {}};
   shortage.unused = {{"too_small", 90 * kMiBytes, kMiBytes}};
-  CHECK_THAT(adviceIn(shortage), !Contains("in pieces"));
+  CHECK_THAT(adviceIn(shortage), !ContainsSubstring("in pieces"));
   shortage.unused = {{"too_small", 120 * kMiBytes, kMiBytes}};
-  CHECK_THAT(adviceIn(shortage), Contains("Enough is free, in pieces: 120.00 MiB"));
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Enough is free, in pieces: 120.00 MiB"));
 }
 
 TEST_CASE("advice tells of memory that others hold free") {
   Shortage shortage{Request{100 * kMiBytes}, 0, true, {}, {}, {}};
   shortage.unused = {{"other_stream", 200 * kMiBytes, 0}, {"incomplete", 300 * kMiBytes, 0}};
-  CHECK_THAT(adviceIn(shortage), Contains("200.00 MiB is free in other streams' memory"));
-  CHECK_THAT(adviceIn(shortage), Contains("wait for that work"));
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("200.00 MiB is free in other streams' memory"));
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("wait for that work"));
 }
 
 }  // namespace

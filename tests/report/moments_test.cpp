@@ -39,7 +39,7 @@ TEST_CASE("the peak, failures, named moments and the end come in order of time")
 TEST_CASE("a recording that begins with blocks has a moment at its beginning") {
   const json model = testing::modelOfText(
       "# {\"recording\": 1, \"first_recorded\": 2}\na 100 0 0\na 200 0 0\na 5 0 7\n");
-  const json& start = momentOf(model, "start");
+  const json start = momentOf(model, "start");
   CHECK(start["asked"] == 300);
   CHECK(start["event"] == 2);
 }
@@ -86,7 +86,7 @@ TEST_CASE("what the recorder knew of a failure stays") {
       "\"allocated\": 2048, \"unused\": [{\"why\": \"held_in_place\", \"bytes\": 2048, "
       "\"largest\": "
       "1024}], \"advice\": \"Buy more.\", \"device_error\": \"no\"}\n");
-  const json& failure = momentOf(model, "failure");
+  const json failure = momentOf(model, "failure");
   CHECK(failure["limit"] == 6000);
   CHECK(failure["reserved"] == 4096);
   CHECK(failure["allocated"] == 2048);

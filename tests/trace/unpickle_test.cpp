@@ -195,7 +195,7 @@ TEST_CASE("a dict that was taken can neither be added to nor lose what others na
   TakesAll taker;
   TextSource added("(lp0\n(dp1\nag1\nVkey\nI1\ns.");
   CHECK_THROWS_WITH(unpickle(added, "t", &taker),
-                    Catch::Contains("opcode SETITEM: expected a dict to add to, found entry"));
+                    Catch::Matchers::ContainsSubstring("opcode SETITEM: expected a dict to add to, found entry"));
   TextSource shared("(I7\np0\n(l(dVkey\ng0\nsag0\nI8\nt.");
   const PickleDocument document = unpickle(shared, "t", &taker);
   const auto items = document.items(document.root());

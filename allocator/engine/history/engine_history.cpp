@@ -10,12 +10,17 @@
 
 namespace cistern {
 
-std::uint32_t HistoryNames::gather() noexcept {
+std::uint64_t HistoryNames::newRecording() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+OriginStack HistoryNames::gather() noexcept {
   std::array<std::uintptr_t, kMostFrames> words;
   StackGatherer* const gatherer = settings.gatherer.get();
   const std::size_t count = gatherer ? gatherer->gather(words.data(), words.size())
                                      : gatherHostStack(words.data(), words.size());
-  return stacks.intern({words.data(), std::min(count, words.size())});
+  return {stacks.intern({words.data(), std::min(count, words.size())}), recording};
 }
 
 StackFrame HistoryNames::frameOf(std::uintptr_t word) const {
@@ -24,9 +29,9 @@ StackFrame HistoryNames::frameOf(std::uintptr_t word) const {
 
 AllocationOrigin History::originOfRequest() noexcept {
   const std::uint32_t label = Labels::current();
-  if (!gathers_.load(std::memory_order_relaxed)) return {0, label};
+  if (!gathers_.load(std::memory_order_relaxed)) return {{}, label};
   const std::shared_ptr<HistoryNames> of = names();
-  return {of ? of->gather() : 0, label};
+  return {of ? of->gather() : OriginStack{}, label};
 }
 
 // ---- Begin and end ------------------------------------------------------------------------------
@@ -116,12 +121,12 @@ void History::allocated(Address address, std::uint64_t bytes, Stream stream,
                         MempoolId_t pool) noexcept try {
   const AllocationOrigin* const origin = AllocationOrigin::innermost();
   LivingBlock block{address, bytes, stream};
-  if (origin != nullptr) {
-    block.stack = origin->stack();
-    block.label = origin->label();
-  }
   const MutexLock lock(mutex_);
   if (!on()) return;
+  if (origin != nullptr) {
+    block.stack = numberOf(origin->stack());
+    block.label = origin->label();
+  }
   block.pool = numberOf(pool);
   if (const LivingBlock* const before = living_.find(address)) push(HistoryKind::kUsesEnd, *before);
   if (!living_.put(block)) return void(++lost_);
@@ -178,12 +183,12 @@ void History::changed(const MemoryEvent& event) noexcept try {
 void History::failed(const OutOfMemoryReport& report) noexcept try {
   const std::shared_ptr<HistoryNames> of = names();
   if (of == nullptr) return;
-  const std::uint32_t stack = of->gather();
+  const OriginStack stack = of->gather();
   const std::uint32_t label = Labels::current();
   HistoryNote note{0, {}, std::make_shared<const OutOfMemoryReport>(report)};
   const MutexLock lock(mutex_);
   if (!on()) return;
-  pushNoted({0, 0, report.requested, report.stream, stack, label, numberOf(report.pool),
+  pushNoted({0, 0, report.requested, report.stream, numberOf(stack), label, numberOf(report.pool),
              HistoryKind::kFailed},
             std::move(note));
 } catch (const std::bad_alloc&) {

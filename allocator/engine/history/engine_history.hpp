@@ -27,17 +27,25 @@
 
 namespace cistern {
 
+/// A stack, which has its number in one recording alone. Another recording may begin before the
+/// block that it was gathered for is found.
+struct OriginStack {
+  std::uint32_t number = 0;
+  std::uint64_t recording = 0;  ///< HistoryNames::recording
+};
+
 /// While it lives, the calling thread's requests have this stack and label.
 class AllocationOrigin : public ThreadScope<AllocationOrigin> {
  public:
-  AllocationOrigin(std::uint32_t stack, std::uint32_t label) noexcept
+  AllocationOrigin(OriginStack stack, std::uint32_t label) noexcept
       : stack_(stack), label_(label) {}
-  std::uint32_t stack() const { return stack_; }
+  OriginStack stack() const { return stack_; }
   std::uint32_t label() const { return label_; }
   using ThreadScope::innermost;
 
  private:
-  const std::uint32_t stack_, label_;
+  const OriginStack stack_;
+  const std::uint32_t label_;
 };
 
 /// What a recording refers to by number: shared with the threads that write it.
@@ -45,11 +53,15 @@ struct HistoryNames {
   HistorySettings settings;
   std::string device;
   StackTree stacks;
+  const std::uint64_t recording = newRecording();  ///< no other in the process has this number
 
   /// The calling thread's stack, or 0.
-  std::uint32_t gather() noexcept;
+  OriginStack gather() noexcept;
   /// The frame of a node's word. Throws std::bad_alloc, and what the gatherer throws.
   StackFrame frameOf(std::uintptr_t word) const;
+
+ private:
+  static std::uint64_t newRecording() noexcept;
 };
 
 /// A note of an event that is longer than the event.
@@ -142,6 +154,10 @@ class History final : public MemoryListener {
       CISTERN_REQUIRES(mutex_);
   void copyPresent(HistoryPart& part) const CISTERN_REQUIRES(mutex_);
   Usage& usageOf(std::uint32_t label) CISTERN_REQUIRES(mutex_);
+  /// 0 for a stack of another recording.
+  std::uint32_t numberOf(OriginStack stack) const CISTERN_REQUIRES(mutex_) {
+    return names_ && names_->recording == stack.recording ? stack.number : 0;
+  }
 
   std::atomic<bool> on_{false};
   std::atomic<bool> gathers_{false};  ///< stacks

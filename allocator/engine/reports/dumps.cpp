@@ -65,7 +65,7 @@ HistoryPart present(Engine& engine, HistoryNames& names, const OutOfMemoryReport
   part.pools.emplace_back();
   for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(part, segment);
   if (failure == nullptr) return part;
-  part.events.push_back({0, 0, failure->requested, failure->stream, names.gather(),
+  part.events.push_back({0, 0, failure->requested, failure->stream, names.gather().number,
                          Labels::current(), numberOf(failure->pool, part.pools),
                          HistoryKind::kFailed});
   part.notes.push_back({0, {}, std::make_shared<const OutOfMemoryReport>(*failure)});
