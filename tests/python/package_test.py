@@ -112,7 +112,7 @@ def test_a_source_distribution_has_what_a_build_needs_and_no_more(sdist):
         names = {name.partition("/")[2] for name in content.getnames()}
     for folder in ("allocator", "pools", "handles", "include", "interop", "cmake"):
         for path in (TOP / folder).rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
+            if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("."):
                 assert str(path.relative_to(TOP)) in names
     assert {"CMakeLists.txt", "pyproject.toml", "LICENSE", "PKG-INFO"} <= names
     assert not [name for name in names if name.startswith(("bench/", "build/", "docs/", "tests/", "."))]
