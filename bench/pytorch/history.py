@@ -35,6 +35,8 @@ def compiled(folder):
     command, made = _build.command_line(), folder / "history_calls.so"
     options = [each for each in command[1:] if not each.startswith("-l")]
     libraries = [each for each in command[1:] if each.startswith("-l")]
+    # PyTorch's own packages may lack what nvcc brings along (crt/host_config.h).
+    options += [f"-I{folder}" for folder in _build._cuda_folders(None) if folder.is_dir()]
     subprocess.run([command[0], *options, "-fvisibility=default", str(HERE / "history_calls.cpp"), *libraries, "-o", str(made)], check=True)
     return str(made)
 
