@@ -1,12 +1,17 @@
 #include "interop/report/model.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "interop/report/analyses.hpp"
 #include "interop/report/comparison.hpp"
+#include "interop/report/gzip.hpp"
 #include "interop/report/moments.hpp"
 #include "interop/report/names.hpp"
+#include "interop/report/report_page.hpp"
 #include "interop/report/windows.hpp"
 
 namespace cistern::report {
@@ -17,6 +22,8 @@ using recording::EventKind;
 using recording::Recording;
 
 constexpr std::size_t kMostMarks = 2'000;
+// In base64 these are 9.2 MB; with its libraries the page stays below 10.
+constexpr std::uint64_t kMostPacked = 6'900'000;
 constexpr std::array<const char*, 5> kSources = {"trace", "dump", "snapshot", "pytorch", "rmm"};
 
 json tables(const Recording& recorded) {
@@ -43,8 +50,8 @@ json marks(const Recording& recorded, std::vector<std::string>& notes) {
     if (recorded.events[number].kind == EventKind::kMark) numbers.push_back(number);
   const std::size_t each = numbers.size() / kMostMarks + 1;
   if (each > 1) {
-    notes.push_back("The program names " + std::to_string(numbers.size()) + " moments. One in " +
-                    std::to_string(each) + " is shown.");
+    notes.push_back(
+        fmt::format("The program names {} moments. One in {} is shown.", numbers.size(), each));
   }
   json rows = json::array();
   for (std::size_t i = 0; i < numbers.size(); i += each) {
@@ -84,53 +91,68 @@ std::vector<std::string> notesOf(const Recording& recorded) {
   return notes;
 }
 
-/// Pre: the model has its leaks.
-void addMoments(const Study& study, bool with_windows, json& model,
-                std::vector<std::string>& notes) {
-  const std::vector<Moment> moments = momentsOf(study, notes);
-  std::vector<Window> windows;
-  if (with_windows) windows = windowsAround(study, moments);
-  json told = json::array(), shown = json::array();
-  for (const Moment& moment : moments) {
-    json story = momentJson(study, moment, model["leaks"]);
-    story["window"] = nullptr;
-    if (moment.has_window && !windows.empty()) {
-      const std::size_t window = windowOf(windows, moment);
-      story["window"] = window;
-      story["at"] = moment.done - windows[window].first;
-    }
-    told.push_back(std::move(story));
-  }
-  for (const Window& window : windows) shown.push_back(windowJson(study, window));
-  model["moments"] = std::move(told);
-  model["windows"] = std::move(shown);
+/// Says which moments have no window, for want of room.
+void noteCoarse(const std::vector<Moment>& moments, json& notes) {
+  const auto is_coarse = [](const Moment& moment) {
+    return moment.kind != MomentKind::kStart && moment.kind != MomentKind::kEnd &&
+           !moment.has_window;
+  };
+  const auto coarse = std::count_if(moments.begin(), moments.end(), is_coarse);
+  if (coarse == 0) return;
+  notes.push_back(fmt::format(
+      "The map is coarse around {} of the moments, so that the page stays small. `cistern report "
+      "--at EVENT` shows it exactly there.",
+      coarse));
 }
 
-json recordingModel(const Study& study, bool with_windows) {
+/// Adds the windows that the page has room for. Pre: the model has all else, and its moments are in
+/// the order of `moments`.
+void addWindows(const Study& study, std::uint64_t most_packed, std::vector<Moment> moments,
+                json& model) {
+  const std::uint64_t packed = gzipped(textOf(model)).size();
+  const std::vector<Window> windows =
+      windowsAround(study, moments, most_packed > packed ? most_packed - packed : 0);
+  for (std::size_t i = 0; i < moments.size() && !windows.empty(); ++i) {
+    if (!moments[i].has_window) continue;
+    const std::size_t window = windowOf(windows, moments[i]);
+    model["moments"][i]["window"] = window;
+    model["moments"][i]["at"] = moments[i].done - windows[window].first;
+  }
+  for (const Window& window : windows) model["windows"].push_back(windowJson(study, window));
+  if (!windows.empty()) noteCoarse(moments, model["notes"]);
+}
+
+json recordingModel(const Study& study, std::uint64_t most_packed) {
   json model = facts(study.subject);
   model.update(tables(study.recorded()));
   std::vector<std::string> notes = notesOf(study.recorded());
   model["marks"] = marks(study.recorded(), notes);
   model["timeline"] = timeline(study);
   model["leaks"] = leaks(study);
-  addMoments(study, with_windows, model, notes);
+  const std::vector<Moment> moments = momentsOf(study, notes);
+  model["moments"] = json::array();
+  for (const Moment& moment : moments)
+    model["moments"].push_back(momentJson(study, moment, model["leaks"]));
   model["heat"] = heat(study);
   model["flame"] = flame(study);
   addHistograms(study, model);
   model["labels_peak"] = labelPeaks(study);
   model["calls"] = calls(study);
   model["notes"] = std::move(notes);
+  model["windows"] = json::array();
+  if (most_packed != 0) addWindows(study, most_packed, moments, model);
   return model;
 }
 
 }  // namespace
 
 json modelOf(std::span<const Subject> subjects, const Making& making) {
+  const std::uint64_t most_packed = making.windows ? kMostPacked / subjects.size() : 0;
   json recordings = json::array();
   std::vector<PeakHolders> peaks;
   for (const Subject& subject : subjects) {
     const Study study(subject);
-    recordings.push_back(recordingModel(study, making.windows));
+    recordings.push_back(recordingModel(study, most_packed));
     if (making.compare) peaks.push_back(peakHoldersOf(study));
   }
   return {{"format", 1},

@@ -48,7 +48,8 @@ class MomentStory {
             {"holders", holdersJson()},
             {"unused", unusedJson(unused)},
             {"advice", advice(unused)},
-            {"device_error", failure_.device_error}};
+            {"device_error", failure_.device_error},
+            {"window", nullptr}};
   }
 
  private:

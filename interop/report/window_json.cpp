@@ -1,6 +1,7 @@
 // One window as the page reads it: the state before its first event, and its events by column.
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "interop/report/reserved.hpp"
 #include "interop/report/windows.hpp"
@@ -61,6 +62,7 @@ class WindowStory {
     const Living living = livingAfter(study.lives, window.first);
     std::merge(living.held.begin(), living.held.end(), living.pending.begin(), living.pending.end(),
                std::back_inserter(before_));
+    byAddress();
     const auto born =
         std::partition_point(study.lives.begin(), study.lives.end(),
                              [&](const Life& life) { return life.born < window.first; });
@@ -69,8 +71,8 @@ class WindowStory {
   }
 
   json tell() {
-    for (const std::uint32_t number : before_) {
-      const Life& life = study_.lives[number];
+    for (const std::uint32_t place : order_) {
+      const Life& life = study_.lives[before_[place]];
       blocks_.add(life, study_.recorded().events[life.born].time_us,
                   isPendingAfter(life, window_.first));
     }
@@ -86,6 +88,19 @@ class WindowStory {
   }
 
  private:
+  /// Neighbours beside each other pack well.
+  void byAddress() {
+    order_.resize(before_.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const std::uint64_t left = study_.lives[before_[a]].address;
+      const std::uint64_t right = study_.lives[before_[b]].address;
+      return left != right ? left < right : a < b;
+    });
+    number_.resize(order_.size());
+    for (std::uint32_t i = 0; i < order_.size(); ++i) number_[order_[i]] = i;
+  }
+
   void add(std::uint32_t number) {
     const Event& event = study_.recorded().events[number];
     events_.kind.push_back(std::uint32_t(event.kind));
@@ -105,6 +120,9 @@ class WindowStory {
   }
   void addPlace(const Event& event, std::uint64_t bytes, std::uint32_t block) {
     addAddress(event.address);
+    addFacts(event, bytes, block);
+  }
+  void addFacts(const Event& event, std::uint64_t bytes, std::uint32_t block) {
     events_.bytes.push_back(bytes);
     events_.stack.push_back(event.stack);
     events_.label.push_back(event.label);
@@ -112,16 +130,11 @@ class WindowStory {
     events_.stream.push_back(event.stream);
     events_.block.push_back(block);
   }
-  /// The block's own facts are those of its allocation, so that a free packs well.
+  /// The block has its facts already: to repeat them would take a third of the page.
   void addBlock(std::uint64_t allocation) {
-    const Life& life = study_.lives[allocation];
-    addAddress(life.address);
-    events_.bytes.push_back(life.bytes);
-    events_.stack.push_back(0);
-    events_.label.push_back(life.label);
-    events_.pool.push_back(life.pool);
-    events_.stream.push_back(life.stream);
-    events_.block.push_back(blockOf(allocation));
+    const Event nothing;
+    addAddress(last_address_);
+    addFacts(nothing, 0, blockOf(allocation));
   }
   void addAddress(std::uint64_t address) {
     events_.address.push_back(std::int64_t(address - last_address_));
@@ -131,12 +144,14 @@ class WindowStory {
     if (allocation >= first_allocation_)
       return std::uint32_t(before_.size() + (allocation - first_allocation_));
     const auto at = std::lower_bound(before_.begin(), before_.end(), allocation);
-    return std::uint32_t(at - before_.begin());
+    return number_[std::size_t(at - before_.begin())];
   }
 
   const Study& study_;
   const Window window_;
-  std::vector<std::uint32_t> before_;   ///< blocks that are there when it begins, by number
+  std::vector<std::uint32_t> before_;   ///< blocks that are there when it begins, by allocation
+  std::vector<std::uint32_t> order_;    ///< places in before_, by address
+  std::vector<std::uint32_t> number_;   ///< the block's number in the window, by place in before_
   std::uint64_t first_allocation_ = 0;  ///< the first one that is born in the window
   std::uint64_t next_allocation_ = 0;
   std::uint64_t last_us_ = 0;

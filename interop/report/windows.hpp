@@ -21,8 +21,14 @@ struct Window {
   std::uint32_t count = 0;  ///< > 0
 };
 
+/// Windows around the moments that ask for one, as far as `most_bytes` reach, which is about what
+/// they may take in the page before base64. The first failure has its window first, then the peak,
+/// then each moment that the maker names, then the last failure, the second, the last but one, and
+/// so on. A moment that has none then asks for none any more.
+///
 /// By their first event. None overlaps or touches another. None if the recording has no addresses.
-std::vector<Window> windowsAround(const Study& study, const std::vector<Moment>& moments);
+std::vector<Window> windowsAround(const Study& study, std::vector<Moment>& moments,
+                                  std::uint64_t most_bytes);
 
 /// The number of the window that shows the moment. Pre: one does.
 std::size_t windowOf(const std::vector<Window>& windows, const Moment& moment);

@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "interop/report/gzip.hpp"
 #include "tests/report/report_testing.hpp"
 #include "tests/support/catch.hpp"
 
@@ -15,14 +16,18 @@ using nlohmann::json;
 
 Moment at(std::uint32_t done) { return {MomentKind::kNamed, "now", done, {}, true}; }
 
+std::vector<Window> windowsOf(const Study& study, std::vector<Moment> moments) {
+  return windowsAround(study, moments, 1'000'000'000);
+}
+
 /// So many blocks of 512 bytes, one after another, each freed at once but for every tenth.
-std::string longRecording(int blocks) {
+std::string longRecording(int blocks, int kept = 10) {
   std::string text;
   for (int i = 0; i < blocks; ++i) {
     char address[32];
     (void)std::snprintf(address, sizeof address, "%x", 0x100000 + i * 512);
     text += "a 512 0 1 " + std::string(address) + " 0 0 0\n";
-    if (i % 10 != 0) text += "f " + std::to_string(i) + " 1\n";
+    if (i % kept != kept - 1) text += "f " + std::to_string(i) + " 1\n";
   }
   return text;
 }
@@ -30,11 +35,11 @@ std::string longRecording(int blocks) {
 TEST_CASE("a window reaches 50,000 events either way, and no further than the recording") {
   const Subject subject = testing::subjectOf(longRecording(80'000));
   const Study study(subject);
-  const std::vector<Window> alone = windowsAround(study, {at(70'000)});
+  const std::vector<Window> alone = windowsOf(study, {at(70'000)});
   REQUIRE(alone.size() == 1);
   CHECK(alone[0].first == 20'000);
   CHECK(alone[0].count == 100'000);
-  const std::vector<Window> ends = windowsAround(study, {at(10), at(study.events() - 5)});
+  const std::vector<Window> ends = windowsOf(study, {at(10), at(study.events() - 5)});
   REQUIRE(ends.size() == 2);
   CHECK(ends[0].first == 0);
   CHECK(ends[0].count == 50'010);
@@ -46,14 +51,48 @@ TEST_CASE("a window reaches 50,000 events either way, and no further than the re
 TEST_CASE("windows that overlap are one") {
   const Subject subject = testing::subjectOf(longRecording(80'000));
   const Study study(subject);
-  const std::vector<Window> windows = windowsAround(study, {at(10'000), at(70'000)});
+  const std::vector<Window> windows = windowsOf(study, {at(10'000), at(70'000)});
   REQUIRE(windows.size() == 1);
   CHECK(windows[0].count == 120'000);
 }
 
 TEST_CASE("there is no window without addresses") {
   const Subject subject = testing::subjectOf("a 100 0 1\n");
-  CHECK(windowsAround(Study(subject), {at(1)}).empty());
+  CHECK(windowsOf(Study(subject), {at(1)}).empty());
+}
+
+TEST_CASE("windows that have no room are left out, the last and least needed first") {
+  const Subject subject = testing::subjectOf(longRecording(300'000, 1'000'000));
+  const Study study(subject);
+  std::vector<Moment> moments;
+  for (const std::uint32_t done : {60'000u, 180'000u, 300'000u, 420'000u})
+    moments.push_back({MomentKind::kFailure, "f", done, done, true});
+  moments[1].kind = MomentKind::kPeak;
+  const std::uint64_t one = gzipped(windowJson(study, {10'000, 100'000}).dump()).size();
+  const auto with_windows = [&](std::uint64_t most) {
+    std::vector<Moment> left = moments;
+    const std::size_t windows = windowsAround(study, left, most).size();
+    std::string who;
+    for (const Moment& moment : left) who += moment.has_window ? 'x' : '-';
+    CHECK(windows == std::size_t(std::count(who.begin(), who.end(), 'x')));
+    return who;
+  };
+  CHECK(with_windows(one / 2) == "----");
+  CHECK(with_windows(one * 3 / 2) == "x---");
+  CHECK(with_windows(one * 5 / 2) == "xx--");
+  CHECK(with_windows(one * 7 / 2) == "xx-x");
+  CHECK(with_windows(one * 9 / 2) == "xxxx");
+}
+
+TEST_CASE("moments close together share a window, and its room") {
+  const Subject subject = testing::subjectOf(longRecording(100'000));
+  const Study study(subject);
+  std::vector<Moment> moments;
+  for (std::uint32_t i = 0; i < 16; ++i) moments.push_back(at(80'000 + i));
+  const std::uint64_t one = gzipped(windowJson(study, {30'000, 100'000}).dump()).size();
+  const std::vector<Window> windows = windowsAround(study, moments, one * 3 / 2);
+  REQUIRE(windows.size() == 1);
+  CHECK(windows[0].count == 100'015);
 }
 
 struct Block {

@@ -1,6 +1,7 @@
 #include "interop/command/report/run_report.hpp"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 #include <vector>
 
@@ -59,19 +60,23 @@ class ReportMaker {
   }
 
   /// Blocks without addresses are placed by policy cistern, whose curve is then the reserved one.
+  /// Each replay has a device and a thread of its own.
   void replay(report::Subject& subject) {
     const bool places = !subject.recording.has_addresses;
     if (isForOthers() && !places) return;
     const ReportReplay replay(subject.recording, settings_);
-    if (!isForOthers()) {
-      for (const std::string& policy : policiesFor(subject.recording, places))
-        subject.policies.push_back(replay.curve(policy, showing(subject, policy)));
-    }
-    if (places) place(subject, replay);
+    std::vector<std::future<report::PolicyCurve>> curves;
+    for (const std::string& policy : policiesFor(subject.recording, places))
+      curves.push_back(std::async(
+          std::launch::async, [&replay, policy] { return replay.curve(policy, [](double) {}); }));
+    ReportReplay::Placing placing;
+    progress_.show(0.2, fmt::format("replaying {}", subject.recording.name));
+    if (places) placing = replay.place(showing(subject));
+    for (auto& curve : curves) subject.policies.push_back(curve.get());
+    if (places) takePlacing(subject, std::move(placing));
   }
 
-  void place(report::Subject& subject, const ReportReplay& replay) {
-    ReportReplay::Placing placing = replay.place(showing(subject, "cistern"));
+  static void takePlacing(report::Subject& subject, ReportReplay::Placing placing) {
     if (!placing.curve.failure.empty()) {
       subject.recording.notes.push_back(fmt::format(
           "The blocks have no places: policy cistern did not serve {}", placing.curve.failure));
@@ -83,6 +88,7 @@ class ReportMaker {
   }
 
   std::vector<std::string> policiesFor(const recording::Recording& recording, bool places) const {
+    if (isForOthers()) return {};
     if (settings_.chosen_policies) return settings_.policies;
     if (places) return {"torch-rules", "torch-expandable"};
     if (recording.source != recording::Source::kPytorch) return {"torch-expandable", "torch-rules"};
@@ -92,9 +98,10 @@ class ReportMaker {
     return {"cistern", expandable ? "torch-rules" : "torch-expandable"};
   }
 
-  OnProgress showing(const report::Subject& subject, const std::string& policy) {
-    return [this, what = fmt::format("replaying {}, {}", subject.recording.name, policy)](
-               double done) { progress_.show(0.1 + 0.7 * done, what); };
+  OnProgress showing(const report::Subject& subject) {
+    return [this, what = fmt::format("replaying {}", subject.recording.name)](double done) {
+      progress_.show(0.2 + 0.6 * done, what);
+    };
   }
 
   std::string reportText() {
