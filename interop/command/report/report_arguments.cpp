@@ -107,6 +107,7 @@ ReportSettings settingsFrom(const ReportArguments& a) {
   requireFiles(a);
   ReportSettings s;
   s.files = a.files;
+  s.compare = a.files.size() == 2;
   s.output = a.output;
   s.format = parseFormat(a.format);
   requireOneFile(s);

@@ -23,6 +23,7 @@ struct MomentName {
 
 struct ReportSettings {
   std::vector<std::string> files;  ///< one or two paths
+  bool compare = false;            ///< two recordings are compared
   std::string output;
   ReportFormat format = ReportFormat::kHtml;
   std::vector<std::string> policies;  ///< other allocators to show, all known

@@ -28,9 +28,13 @@ class ReportMaker {
   ReportMaker(const ReportSettings& settings, Console& console)
       : settings_(settings), progress_(console) {}
 
-  void make(Console& console) {
-    readAll();
-    for (report::Subject& subject : subjects_) replay(subject);
+  void make(std::vector<recording::Recording> recordings, Console& console) {
+    for (recording::Recording& recording : recordings) {
+      subjects_.emplace_back();
+      subjects_.back().recording = std::move(recording);
+      subjects_.back().limit = settings_.capacity;
+      replay(subjects_.back());
+    }
     progress_.show(0.9, "putting the report together");
     if (isForOthers()) return writeForOthers();
     findMoments(subjects_, settings_.moments);
@@ -44,21 +48,6 @@ class ReportMaker {
   }
 
  private:
-  void readAll() {
-    for (const std::string& file : settings_.files) {
-      progress_.show(0, "reading " + file);
-      for (recording::Recording& recording :
-           recording::readRecordings(file, settings_.read_limits, settings_.gpu)) {
-        subjects_.emplace_back();
-        subjects_.back().recording = std::move(recording);
-        subjects_.back().limit = settings_.capacity;
-      }
-      progress_.clear();
-    }
-    if (settings_.files.size() == 2 && subjects_.size() != 2)
-      throw UsageError("two files are compared, and one has several GPUs: choose one by --gpu N");
-  }
-
   /// Blocks without addresses are placed by policy cistern, whose curve is then the reserved one.
   /// Each replay has a device and a thread of its own.
   void replay(report::Subject& subject) {
@@ -106,8 +95,7 @@ class ReportMaker {
 
   std::string reportText() {
     const report::Making making{"Cistern " CISTERN_VERSION, settings_.command_line,
-                                settings_.format == ReportFormat::kHtml,
-                                settings_.files.size() == 2};
+                                settings_.format == ReportFormat::kHtml, settings_.compare};
     const nlohmann::json model = report::modelOf(subjects_, making);
     subjects_.clear();  // most of the memory, which the page's text takes over
     return settings_.format == ReportFormat::kHtml ? report::pageOf(model)
@@ -133,6 +121,20 @@ class ReportMaker {
   std::vector<report::Subject> subjects_;
 };
 
+std::vector<recording::Recording> allRead(const ReportSettings& settings, const Console& console) {
+  Progress progress(console);
+  std::vector<recording::Recording> all;
+  for (const std::string& file : settings.files) {
+    progress.show(0, "reading " + file);
+    for (recording::Recording& recording :
+         recording::readRecordings(file, settings.read_limits, settings.gpu))
+      all.push_back(std::move(recording));
+  }
+  if (settings.compare && all.size() != 2)
+    throw UsageError("two files are compared, and one has several GPUs: choose one by --gpu N");
+  return all;
+}
+
 void requirePage(const ReportSettings& settings) {
   if (settings.format != ReportFormat::kHtml) return;
   if (const std::string missing = report::missingPackages(); !missing.empty()) {
@@ -144,10 +146,19 @@ void requirePage(const ReportSettings& settings) {
 
 }  // namespace
 
-ExitStatus runReport(const ReportSettings& settings, Console& console) {
+void requireReportable(const ReportSettings& settings) {
   requirePage(settings);
   if (settings.output != "-") requireWritable("--output", settings.output);
-  ReportMaker(settings, console).make(console);
+}
+
+void writeReport(std::vector<recording::Recording> recordings, const ReportSettings& settings,
+                 Console& console) {
+  ReportMaker(settings, console).make(std::move(recordings), console);
+}
+
+ExitStatus runReport(const ReportSettings& settings, Console& console) {
+  requireReportable(settings);
+  writeReport(allRead(settings, console), settings, console);
   return kDone;
 }
 
