@@ -8,7 +8,8 @@ events. "over off" is what recording adds to an event. PyTorch's history is
 torch.cuda.memory._record_memory_history, which works on both allocators; Cistern's own is
 Allocator.record_history. The snapshots have --blocks blocks and no events; "a stop" is the longest time that
 a pair of another thread took meanwhile, beside the longest without a snapshot. Each allocator has a process
-of its own for each run. The figures are the medians of the runs.
+of its own for each run. A time of pairs is that of the quickest of 100 parts, as other programs only ever add
+time. The figures are the medians of the runs.
 """
 
 import argparse

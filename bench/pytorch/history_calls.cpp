@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <thread>
 #include <vector>
@@ -57,12 +58,18 @@ void watch(std::size_t bytes) {
 
 extern "C" {
 
-/// The nanoseconds of an allocation and its free, of so many.
+/// The nanoseconds of an allocation and its free: of so many in kParts parts, those of the quickest
+/// part. A machine that others use only ever adds time.
 double history_pairs(std::size_t count, std::size_t bytes) {
+  constexpr std::size_t kParts = 100;
   auto& allocator = *theirs::get();
-  const auto begun = Clock::now();
-  for (std::size_t i = 0; i < count; ++i) pair(allocator, bytes);
-  return nsSince(begun) / double(count);
+  double least = INFINITY;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    const auto begun = Clock::now();
+    for (std::size_t i = 0; i < count / kParts; ++i) pair(allocator, bytes);
+    least = std::min(least, nsSince(begun) / double(count / kParts));
+  }
+  return least;
 }
 
 void history_hold(std::size_t count, std::size_t bytes) {
