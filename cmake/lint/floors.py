@@ -64,7 +64,8 @@ MAY_INCLUDE = {
     "interop/report": BASE + ["interop/trace", "interop/recording", "interop/report"],
     "interop/programs": BASE + ["interop/trace", "interop/programs"],
     "interop/sharing": ENGINE_DOORS + ["interop/sharing"],
-    "interop/python_stacks": doors("history", "python_stacks") + ["interop/python_stacks"],
+    "interop/python_stacks": doors("history", "python_stacks")
+                             + ["allocator/engine/history", "interop/python_stacks"],
     "interop/torch": POOLS_DOORS + doors("pinned", "memory", "python_stacks") + ["interop/sharing", "interop/torch"],
     "interop": ["cistern", "allocator", "pools", "handles", "interop"],
     "include/cistern": ["cistern"],

@@ -373,8 +373,8 @@ typedef struct cistern_stack_gatherer_t {
   void (*release)(void* data); /**< nothing calls the others any more; may be null */
 } cistern_stack_gatherer_t;
 
-/** Gathers the stacks of Python, in a process that runs it: see cistern/python_stacks.hpp. The
- *  caller takes care of nothing. CISTERN_NOT_SUPPORTED in a process without Python 3.9 or later. */
+/** Gathers the stacks of Python, in a process that runs it: see cistern/python_stacks.hpp. `out`
+ *  needs no release. CISTERN_NOT_SUPPORTED in a process without Python 3.9 or later. */
 CISTERN_API cistern_status_t cistern_python_stacks(cistern_stack_gatherer_t* out);
 
 /** In each field but the first, 0 is the default. */

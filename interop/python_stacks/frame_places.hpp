@@ -32,12 +32,13 @@ enum class Part : std::uintptr_t {
 };
 inline Part partOf(const std::string& file);
 
-/// The words of places, and the texts of words. No word is 0. Whoever adds a place holds its code
-/// object for good, so that no other object gets its address. Thread-safe: its lock is held over no
-/// call of Python's.
+/// The words of places, and the texts of words. A word is no address of code. Whoever adds a place
+/// holds its code object for good, so that no other object gets its address. Thread-safe: its lock
+/// is held over no call of Python's.
 class Places {
  public:
   static Part partOf(std::uintptr_t word) { return Part(word & kPart); }
+  static bool isWord(std::uintptr_t word) { return (word & kMark) != 0; }
 
   /// Writes the word of each place, or 0 for an unknown one. Returns whether all are known.
   bool find(const Place* places, std::size_t count, std::uintptr_t* words) const {
@@ -64,12 +65,13 @@ class Places {
   /// Empty for a number that is no word.
   StackFrame textOf(std::uintptr_t word) const {
     const std::lock_guard lock(mutex_);
-    const std::uintptr_t number = word / kNumber;
+    const std::uintptr_t number = (word & ~kMark) / kNumber;
     return number == 0 || number > texts_.size() ? StackFrame{} : texts_[number - 1];
   }
 
  private:
-  static constexpr std::uintptr_t kPart = 3, kNumber = 4;  ///< a word is number * kNumber + part
+  /// A word is kMark + number * kNumber + part.
+  static constexpr std::uintptr_t kPart = 3, kNumber = 4, kMark = std::uintptr_t{1} << 63;
 
   struct Hash {
     std::size_t operator()(const Place& place) const {
@@ -84,7 +86,8 @@ class Places {
     const auto known = by_text_.find(line);
     if (known != by_text_.end()) return known->second;
     texts_.push_back(text);
-    const std::uintptr_t word = texts_.size() * kNumber + std::uintptr_t(python::partOf(text.file));
+    const std::uintptr_t word =
+        kMark + texts_.size() * kNumber + std::uintptr_t(python::partOf(text.file));
     return by_text_.emplace(std::move(line), word).first->second;
   }
 

@@ -8,7 +8,9 @@
 #include <mutex>
 #include <string>
 
+#include "allocator/engine/history/host_stack.hpp"
 #include "interop/python_stacks/frame_places.hpp"
+#include "interop/python_stacks/host_stacks.hpp"
 #include "interop/python_stacks/interpreter.hpp"
 #include "interop/python_stacks/interpreter_end.hpp"
 
@@ -27,6 +29,18 @@ class PythonStacks final : public StackGatherer {
   explicit PythonStacks(const Interpreter& interpreter) : python_(interpreter) {}
 
   std::size_t gather(std::uintptr_t* words, std::size_t most) noexcept override {
+    const std::size_t count = gatherPython(words, most);
+    return count != 0 ? count : host_.gather(words, most);
+  }
+
+  StackFrame frameOf(std::uintptr_t word) override {
+    return python::Places::isWord(word) ? places_.textOf(word) : hostFrameOf(word);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 256;
+
+  std::size_t gatherPython(std::uintptr_t* words, std::size_t most) noexcept {
     ThreadState* const state = python_.own_state();
     if (state == nullptr) return 0;
     if (python_.holds_lock() != 0) return gatherLocked(state, words, most);
@@ -37,11 +51,6 @@ class PythonStacks final : public StackGatherer {
     end_.left();
     return count;
   }
-
-  StackFrame frameOf(std::uintptr_t word) override { return places_.textOf(word); }
-
- private:
-  static constexpr std::size_t kMost = 256;
 
   std::size_t gatherLocked(ThreadState* state, std::uintptr_t* words, std::size_t most) noexcept {
     std::array<Place, kMost> places;
@@ -136,6 +145,7 @@ class PythonStacks final : public StackGatherer {
 
   const Interpreter python_;
   python::InterpreterEnd end_{python_};
+  python::HostStacks host_;
   python::Places places_;
 };
 

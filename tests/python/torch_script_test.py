@@ -137,6 +137,12 @@ def test_the_gpus_of_a_run_share_a_page(launch, script, tmp_path):
     assert (tmp_path / "at/t.trace").read_text() == TRACE % (2 << 30) and left(tmp_path) == []
 
 
+def test_each_process_of_torchrun_has_a_page(launch, script, tmp_path):
+    launch("--report", "page.html", script(""), RANK="3", WORLD_SIZE="4")
+    launch("--report", "alone.html", script(""), RANK="0", WORLD_SIZE="1")
+    assert (tmp_path / "at/page.rank3.html").exists() and (tmp_path / "at/alone.html").exists()
+
+
 @pytest.mark.parametrize("end", ["raise MemoryError", "import sys; sys.exit(3)"])
 def test_a_script_that_fails_has_a_page(launch, script, tmp_path, end):
     launch("--report", "page.html", script(end), expect=1 if "raise" in end else 3)

@@ -47,6 +47,20 @@ assert _native.record_end(history=True) is None
         assert texts(lines, "L") == ['0 "made"'] and any(line.endswith('"step 1"') for line in texts(lines, "t"))
 
 
+def test_a_backward_pass_has_stacks_of_its_own_thread(tmp_path):
+    run_alone(BEGIN + f"""
+weight = torch.ones(3 << 18, device="cuda", requires_grad=True)
+loss = (weight * 2).sum()
+_native.record_begin({str(tmp_path)!r}, "name", history=True)
+loss.backward()
+assert _native.record_end(history=True) is None
+""")
+    lines = (tmp_path / "0.trace").read_text().splitlines()
+    functions = [frame.split('"')[1] for line in lines if line.startswith(f"a {3 << 20} ") and line.split()[3] != "0"
+                 for frame in stack_of(lines, int(line.split()[5]))]
+    assert any("autograd" in each for each in functions) and not any(each.startswith("cistern") for each in functions)
+
+
 def test_a_failure_leaves_a_dump_and_its_error_names_the_command(tmp_path):
     out, _ = run_alone(f"""
 try:

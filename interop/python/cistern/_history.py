@@ -31,8 +31,8 @@ class Recorded(Scoped):
         Python that it came from. One that is recorded already ends first.
 
         `file`: all events go there, in the background. Without it the newest `most_events` are kept in
-        memory, 48 bytes each. `stacks`: True or "python", lines of Python; False, none; "c++", the
-        functions of C and C++. `name`: the program's, for the report. InvalidArgumentError for other
+        memory, 48 bytes each. `stacks`: True or "python", lines of Python, or the functions of C++ of a
+        thread that runs no Python; False, none; "c++", functions of C++ alone. `name`: the program's, for the report. InvalidArgumentError for other
         values; FileError if the file cannot be written. The history is off then.
         """
         settings = HistorySettings(size=ctypes.sizeof(HistorySettings),

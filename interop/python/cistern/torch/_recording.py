@@ -22,7 +22,7 @@ class Recording:
 
     def __init__(self, trace: Optional[str], page: Optional[str]) -> None:
         """The files that the user wants. OSError, which names the option, if one cannot be written."""
-        self._trace, self._page = _place("--trace", trace), _place("--report", page)
+        self._trace, self._page = _place("--trace", trace), _place("--report", _of_rank(page))
         self._process = 0
 
     def begin(self, script: str) -> None:
@@ -107,6 +107,15 @@ def beside(wanted: str, device: int) -> str:
     plain, packed = (wanted[:-3], ".gz") if wanted.endswith(".gz") else (wanted, "")
     stem, suffix = os.path.splitext(plain)
     return f"{stem}.cuda{device}{suffix}{packed}"
+
+
+def _of_rank(wanted: Optional[str]) -> Optional[str]:
+    """Of several processes that torchrun has begun, each has a page: p.html becomes p.rank1.html."""
+    rank = os.environ.get("RANK", "")
+    if wanted is None or not rank.isdecimal() or os.environ.get("WORLD_SIZE", "1") == "1":
+        return wanted
+    stem, suffix = os.path.splitext(wanted)
+    return f"{stem}.rank{rank}{suffix}"
 
 
 def _say_nothing(option: str) -> None:
