@@ -51,23 +51,11 @@ bool isTrusted(const std::string& module) {
 /// A program that names addresses as addr2line does, and its arguments before the module.
 using Tool = std::vector<std::string>;
 
-bool isInPath(std::string_view name) {
-  const char* const path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    const std::string file = fmt::format("{}/{}", rest.substr(0, end), name);
-    if (end > 0 && ::access(file.c_str(), X_OK) == 0) return true;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return false;
-}
-
-Tool findTool() {
-  if (isInPath("addr2line")) return {"addr2line", "-f", "-C", "-i", "-a", "-e"};
-  if (isInPath("llvm-symbolizer"))
-    return {"llvm-symbolizer", "-f", "-C", "-i", "-a", "--output-style=GNU", "-e"};
-  return {};
+const std::array<Tool, 2>& tools() {
+  static const std::array<Tool, 2> all = {
+      Tool{"addr2line", "-f", "-C", "-i", "-a", "-e"},
+      Tool{"llvm-symbolizer", "-f", "-C", "-i", "-a", "--output-style=GNU", "-e"}};
+  return all;
 }
 
 /// A descriptor that is closed with this object.
@@ -96,14 +84,14 @@ std::string readAll(int from) {
   }
 }
 
-/// What the command prints if it reads `input`. Empty if it cannot be run.
-std::string answerOf(std::vector<std::string> command, std::string_view input) {
+/// What the command prints if it reads `input`; none if it cannot be run.
+std::optional<std::string> answerOf(std::vector<std::string> command, std::string_view input) {
   const Descriptor file(::memfd_create("addresses", MFD_CLOEXEC));
   if (file.number() < 0 ||
       ::pwrite(file.number(), input.data(), input.size(), 0) != ssize_t(input.size()))
-    return {};
+    return std::nullopt;
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   const Descriptor from(ends[0]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -118,7 +106,7 @@ std::string answerOf(std::vector<std::string> command, std::string_view input) {
       ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
-  if (failed != 0) return {};
+  if (failed != 0) return std::nullopt;
   std::string text = readAll(from.number());
   (void)::waitpid(child, nullptr, 0);
   return text;
@@ -160,12 +148,16 @@ void read(std::string_view text, const Addresses& addresses) {
   }
 }
 
-void nameModule(const Tool& tool, const std::string& module, const Addresses& addresses) {
-  std::vector<std::string> command = tool;
-  command.push_back(module);
+// False if there is no tool.
+bool nameModule(const std::string& module, const Addresses& addresses) {
   std::string input;
   for (const auto& [address, frames] : addresses) input += fmt::format("{:#x}\n", address);
-  read(answerOf(std::move(command), input), addresses);
+  for (std::vector<std::string> command : tools()) {
+    command.push_back(module);
+    const std::optional<std::string> answer = answerOf(std::move(command), input);
+    if (answer) return read(*answer, addresses), true;
+  }
+  return false;
 }
 
 // ---- Cistern's own frames -----------------------------------------------------------------------
@@ -192,15 +184,13 @@ void nameCodeLines(std::vector<Recording>& recordings) {
       if (place && isTrusted(place->first)) modules[place->first][place->second].push_back(&frame);
     }
   }
-  if (modules.empty()) return;
-  const Tool tool = findTool();
-  if (tool.empty()) {
+  for (const auto& [module, addresses] : modules) {
+    if (nameModule(module, addresses)) continue;
     recordings.front().notes.emplace_back(
         "lines of C++ are not named: neither addr2line (binutils) nor llvm-symbolizer is "
         "installed");
     return;
   }
-  for (const auto& [module, addresses] : modules) nameModule(tool, module, addresses);
   for (Recording& of : recordings) dropOwn(of);
 }
 

@@ -1,6 +1,7 @@
 #include "allocator/engine/reports/accounting.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/core/all_heaps.hpp"
@@ -64,6 +65,26 @@ CacheInfo CachingAllocator::cacheInfo() const {
   return info;
 }
 
+// A block that the program has lives in the history, and no other does. Pre: all heaps are held.
+static void auditHistory(const Engine& engine, const std::vector<Heap*>& heaps) {
+  std::unordered_map<Address, std::uint64_t> living;
+  for (const LivingBlock& block : engine.history.atItsEnd().living) {
+    if (!block.pending) living.emplace(block.address, block.bytes);
+  }
+  std::size_t held = 0;
+  for (Heap* heap : heaps) {
+    heap->mutex().assertHeld();
+    CISTERN_CHECK(heap->isRecorded());
+    forEachBlock(*heap, [&](const Block& block) {
+      if (block.state() != BlockState::kAllocated || !ownership::heldByProgram(block)) return;
+      const auto known = living.find(deviceAddress(block));
+      CISTERN_CHECK(known != living.end() && known->second == ownership::requested(block));
+      ++held;
+    });
+  }
+  CISTERN_CHECK(held == living.size());
+}
+
 void audit(Engine& engine) {
   const MutexLock lock(engine.pages.mutex());
   std::uint64_t reserved = 0, in_pages = 0;
@@ -79,6 +100,7 @@ void audit(Engine& engine) {
       });
       for (const ThreadCache* cache : heap->caches()) cache->blocks().audit();
     }
+    if (engine.history.on()) auditHistory(engine, heaps);
     engine.heaps.audit(heaps);
     CISTERN_CHECK(reserved <= engine.limit.reserved());
     engine.pages.audit(in_pages);
