@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "interop/recording/reserved_ranges.hpp"
+#include "interop/recording/backed_addresses.hpp"
 #include "interop/trace/torch_snapshot.hpp"
 
 namespace cistern::recording {

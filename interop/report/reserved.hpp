@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "interop/recording/backed_addresses.hpp"
 #include "interop/recording/recording_model.hpp"
-#include "interop/recording/reserved_ranges.hpp"
 
 namespace cistern::report {
 

@@ -31,16 +31,19 @@ TEST_CASE("advice names the stack or label whose blocks are enough") {
   shortage.holders = {{3, 2, 0, 0, 4, 500 * kMiBytes, 0},
                       {0, 2, 0, 0, 2, 80 * kMiBytes, 0},
                       {0, 1, 0, 0, 1, 10 * kMiBytes, 0}};
-  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Free the 2 blocks of label step/forward first"));
+  CHECK_THAT(adviceIn(shortage),
+             ContainsSubstring("Free the 2 blocks of label step/forward first"));
   shortage.holders.erase(shortage.holders.begin() + 1, shortage.holders.end());
-  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Free the 4 blocks of train.py:41 in keep first"));
+  CHECK_THAT(adviceIn(shortage),
+             ContainsSubstring("Free the 4 blocks of train.py:41 in keep first"));
 }
 
 TEST_CASE("advice names several holders if none alone is enough") {
   Shortage shortage{Request{100 * kMiBytes}, 0, true, {}, {}, {}};
   shortage.holders = {{3, 0, 0, 0, 4, 60 * kMiBytes, 0}, {0, 2, 0, 0, 2, 50 * kMiBytes, 0}};
-  CHECK_THAT(adviceIn(shortage),
-             ContainsSubstring("train.py:41 in keep, label step/forward first: together they hold 110"));
+  CHECK_THAT(
+      adviceIn(shortage),
+      ContainsSubstring("train.py:41 in keep, label step/forward first: together they hold 110"));
 }
 
 TEST_CASE("advice says that enough is free in pieces, if it is") {

@@ -194,8 +194,9 @@ TEST_CASE("dicts taken out of a list leave a mark, and their memory serves the n
 TEST_CASE("a dict that was taken can neither be added to nor lose what others name") {
   TakesAll taker;
   TextSource added("(lp0\n(dp1\nag1\nVkey\nI1\ns.");
-  CHECK_THROWS_WITH(unpickle(added, "t", &taker),
-                    Catch::Matchers::ContainsSubstring("opcode SETITEM: expected a dict to add to, found entry"));
+  CHECK_THROWS_WITH(
+      unpickle(added, "t", &taker),
+      Catch::Matchers::ContainsSubstring("opcode SETITEM: expected a dict to add to, found entry"));
   TextSource shared("(I7\np0\n(l(dVkey\ng0\nsag0\nI8\nt.");
   const PickleDocument document = unpickle(shared, "t", &taker);
   const auto items = document.items(document.root());

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "interop/recording/reserved_ranges.hpp"
+#include "interop/recording/backed_addresses.hpp"
 
 namespace cistern::recording {
 namespace {

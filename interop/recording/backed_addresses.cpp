@@ -1,4 +1,4 @@
-#include "interop/recording/reserved_ranges.hpp"
+#include "interop/recording/backed_addresses.hpp"
 
 #include <iterator>
 
