@@ -79,9 +79,18 @@ wordAt(std::uintptr_t address) {
   return *reinterpret_cast<const volatile std::uintptr_t*>(address);  // NOLINT
 }
 
-bool leadsTo(const Visited& frame, const Visited& caller) {
-  return wordAt(caller.top - sizeof(std::uintptr_t)) == caller.word &&
-         (frame.slot == 0 ? frame.base : wordAt(frame.slot)) == caller.base;
+// The caller's base, if the frame has `base` now.
+std::uintptr_t baseAround(const Visited& frame, std::uintptr_t base) {
+  return frame.slot == 0 ? base : wordAt(frame.slot);
+}
+
+bool returnsTo(const Visited& caller) {
+  return wordAt(caller.top - sizeof(std::uintptr_t)) == caller.word;
+}
+
+// A frame of a size that only the run decides has its caller's top from its base.
+bool needsBase(const Visited& frame, const Visited& caller) {
+  return frame.base + 2 * sizeof(std::uintptr_t) == caller.top;
 }
 
 // The slot is the outermost word of the frame that has the caller's base: it is saved first.
@@ -103,7 +112,7 @@ bool makeSound(Trail& trail, std::size_t known) {
     const Visited& caller = trail.frames[i + 1];
     if (caller.top - frame.top - 1 >= kMostBytes) return false;
     findSlot(frame, caller);
-    if (!leadsTo(frame, caller)) return false;
+    if (!returnsTo(caller) || baseAround(frame, frame.base) != caller.base) return false;
   }
   return true;
 #else
@@ -115,11 +124,11 @@ bool makeSound(Trail& trail, std::size_t known) {
 
 /// Note [Stacks like the one before]
 /// To unwind a frame takes 150 ns. As a rule most frames of a stack are those of the thread's last
-/// one, which has been unwound. A frame's caller follows from three words: where the frame goes on,
-/// and its two pointers to the stack. So where all three are as they were, the rest of the stack is
-/// as it was, if in each frame the words that lead to the next one are. That takes two loads a
-/// frame. A frame of a size that only the run decides has its frame pointer for that, and the same
-/// words at other places are not taken for it.
+/// one, which has been unwound. A frame's caller follows from where the frame goes on, from its
+/// stack pointer and, if only the run decides the frame's size, from its frame pointer. So where
+/// these are as they were, the rest of the stack is as it was, if in each frame the words that lead
+/// to the next one are: its return address, and the frame pointer that it keeps for its caller.
+/// That takes two loads a frame.
 struct Walk {
   Trail now;
   const Trail& before;
@@ -130,19 +139,26 @@ struct Walk {
     if (!before.sound) return false;
     while (at < before.count && before.frames[at].top < frame.top) ++at;
     if (at == before.count) return false;
-    const Visited& then = before.frames[at];
-    if (then.top != frame.top || then.word != frame.word || then.base != frame.base) return false;
+    if (before.frames[at].top != frame.top || before.frames[at].word != frame.word) return false;
+    std::uintptr_t base = frame.base;
     for (std::size_t i = at; i + 1 < before.count; ++i) {
-      if (!leadsTo(before.frames[i], before.frames[i + 1])) return false;
+      const Visited &one = before.frames[i], &caller = before.frames[i + 1];
+      if (!returnsTo(caller) || (needsBase(one, caller) && base != one.base)) return false;
+      base = baseAround(one, base);
     }
     return true;
   }
   void add(const Visited& frame) {
     if (now.count < kMostVisited) now.frames[now.count++] = frame;
   }
-  void addRest() {
+  void addRest(std::uintptr_t base) {
     known = before.count - at;
-    for (; at < before.count; ++at) add(before.frames[at]);
+    for (; at < before.count; ++at) {
+      Visited frame = before.frames[at];
+      frame.base = base;
+      base = baseAround(frame, base);
+      add(frame);
+    }
   }
 };
 
@@ -153,7 +169,7 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* into) {
                       _Unwind_GetGR(context, kFramePointer), 0};
   if (frame.word == 0 || walk.now.count == kMostVisited) return _URC_END_OF_STACK;
   if (walk.meetsBefore(frame)) {
-    walk.addRest();
+    walk.addRest(frame.base);
     return _URC_END_OF_STACK;
   }
   walk.add(frame);
