@@ -71,8 +71,8 @@ std::string leak(const recording::Recording& recording, const Shortage& shortage
   if (shortage.leaking.empty()) return {};
   const Holder& largest = shortage.leaking.front();
   std::string text =
-      fmt::format("{} keeps ever more memory: {} of its hold {}.", nameOf(recording, largest),
-                  countedBlocks(largest.blocks), formatBytes(largest.bytes));
+      fmt::format("{} keeps ever more memory: {} of its blocks hold {}.",
+                  nameOf(recording, largest), largest.blocks, formatBytes(largest.bytes));
   if (largest.bytes >= missing) text += " Without these the request fits, if they lie together.";
   return text;
 }
