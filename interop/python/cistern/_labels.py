@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Tuple
 
 from ._native import check, lib
+
+# These calls are short and wait for nothing: other threads of Python need not run meanwhile.
+_calls = ctypes.PyDLL(lib._name, handle=lib._handle)
+_push, _pop = _calls.cistern_push_label, _calls.cistern_pop_label
+_push.argtypes, _pop.argtypes = (ctypes.c_char_p,), ()
 
 #: A label: its name as the C API takes it.
 Path = Tuple[bytes, ...]
@@ -25,7 +31,9 @@ _thread = _Thread()
 
 def push(name: bytes, owner: int = 0) -> None:
     """Begins a label."""
-    check(lib.cistern_push_label(name))
+    status = _push(name)
+    if status != 0:
+        check(status)
     _thread.names.append(name)
     _thread.owners.append(owner)
 
@@ -36,7 +44,7 @@ def pop_to(depth: int) -> None:
     while len(names) > depth:
         names.pop()
         owners.pop()
-        check(lib.cistern_pop_label())
+        _pop()
 
 
 def depth_of(owner: int) -> Optional[int]:
@@ -58,9 +66,14 @@ def depth() -> int:
     return len(_thread.names)
 
 
-def push_path(names: Sequence[bytes]) -> None:
-    """Begins these labels. If the thread's own are the first of them, the others alone."""
+def replace(before: int, names: Path) -> None:
+    """Puts these labels in place of those beyond that many. If those before are the first of these, they
+    are not begun again."""
     own = _thread.names
-    common = len(own) if list(names[:len(own)]) == own else 0
-    for name in names[common:]:
+    wanted = names if names[:before] == tuple(own[:before]) else (*own[:before], *names)
+    common = before
+    while common < len(own) and common < len(wanted) and own[common] == wanted[common]:
+        common += 1
+    pop_to(common)
+    for name in wanted[common:]:
         push(name)

@@ -8,7 +8,7 @@ next node that remembers some, or until the end of the pass.
 from __future__ import annotations
 
 import threading
-from typing import Any, Iterator, List, Tuple
+from typing import Any, List, Tuple
 
 import torch
 from torch.compiler import is_compiling
@@ -20,30 +20,24 @@ _OWN = b"backward"
 
 
 def remember(*values: Any) -> None:
-    """The nodes behind these tensors begin the thread's labels in the backward pass, unless they
-    remember others: those of a module further inside."""
-    path: _labels.Path = ()
-    for node in _nodes(values):
-        metadata = node.metadata
-        if _KEY in metadata:
-            continue
-        path = path or (*_labels.path(), _OWN)
-        if len(path) > 1:
-            metadata[_KEY] = True
-            node.register_prehook(_Begin(path))
-
-
-def _nodes(values: Any) -> Iterator[Any]:
-    """The nodes of autograd behind the tensors in tuples, lists and dictionaries."""
+    """The nodes behind these tensors, in tuples, lists and dictionaries, begin the thread's labels in the
+    backward pass. A node that remembers others keeps them: those are of a module further inside."""
     for value in values:
         if isinstance(value, torch.Tensor):
             node = value.grad_fn
-            if node is not None:
-                yield node
+            if node is not None and _KEY not in node.metadata:
+                _mark(node)
         elif isinstance(value, (tuple, list)):
-            yield from _nodes(value)
+            remember(*value)
         elif isinstance(value, dict):
-            yield from _nodes(value.values())
+            remember(*value.values())
+
+
+def _mark(node: Any) -> None:
+    path = _labels.path()
+    if path:
+        node.metadata[_KEY] = True
+        node.register_prehook(_Begin((*path, _OWN)))
 
 
 class _Passes(threading.local):
@@ -74,8 +68,7 @@ class _Begin:
         while stack and stack[-1][0] != number and (known or stack[-1][2] >= _labels.depth()):
             _labels.pop_to(stack.pop()[1])  # it has ended
         before = stack.pop()[1] if known else _labels.depth()
-        _labels.pop_to(before)
-        _labels.push_path(self._path)
+        _labels.replace(before, self._path)
         stack.append((number, before, _labels.depth()))
         if not known:
             torch.autograd.Variable._execution_engine.queue_callback(_end)  # type: ignore[attr-defined, unused-ignore]
