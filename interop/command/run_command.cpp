@@ -16,6 +16,7 @@
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
 #include "interop/command/launch/child.hpp"
+#include "interop/command/launch/history_report.hpp"
 #include "interop/command/launch/launch_summary.hpp"
 #include "interop/command/launch/records.hpp"
 #include "interop/command/launch/run_folder.hpp"
@@ -102,8 +103,10 @@ void requireSense(const LaunchSettings& settings) {
   } catch (const OptionError& error) {
     throw UsageError(fmt::format("{}{}", settings.conf.empty() ? "" : "--conf, ", error.what()));
   }
-  requireApart(
-      std::array{NamedFile{"--trace", settings.trace}, NamedFile{"--json", settings.json}});
+  requireApart(std::array{NamedFile{"--trace", settings.trace},
+                          NamedFile{"--report", settings.report},
+                          NamedFile{"--json", settings.json}});
+  if (!settings.report.empty()) requireHistoryReport(settings);
   if (!settings.trace.empty()) requireWritable("--trace", settings.trace);
   if (!settings.json.empty()) requireWritable("--json", settings.json);
 }
@@ -117,6 +120,9 @@ ExitStatus launch(const LaunchSettings& settings, Console& console) {
   auto status = static_cast<ExitStatus>(ending.shellStatus());
   if (!settings.trace.empty()) {
     orComplain(console, status, [&] { writeTraces(settings, folder.path(), accounts, console); });
+  }
+  if (!settings.report.empty()) {
+    orComplain(console, status, [&] { writeHistoryReport(settings, folder.path(), console); });
   }
   if (!settings.json.empty())
     orComplain(console, status,
@@ -141,6 +147,11 @@ Command addRun(CLI::App& program) {
   parser->add_option("--trace", settings->trace, "Record what it allocates, for `cistern replay`")
       ->check(kFileName)
       ->type_name("FILE.trace.gz");
+  parser
+      ->add_option("--report", settings->report,
+                   "Record it with call stacks, and write the page of `cistern report`")
+      ->check(kFileName)
+      ->type_name("FILE.html");
   parser->add_option("--json", settings->json, "Write the summary to a file")
       ->check(kFileName)
       ->type_name("FILE");
@@ -154,7 +165,11 @@ Command addRun(CLI::App& program) {
                    "Leave cudaMalloc (hipMalloc) to the driver, to share it with others");
   parser->add_flag("--strict", settings->strict,
                    "Reuse what cudaFree (hipFree) frees only when earlier work is done");
-  return {parser, [settings](Console& console) { return launch(*settings, console); },
+  return {parser,
+          [settings](Console& console) {
+            settings->history = settings->history_stacks = !settings->report.empty();
+            return launch(*settings, console);
+          },
           &settings->command};
 }
 

@@ -10,6 +10,7 @@ struct LaunchSettings {
   std::vector<std::string> command;  ///< not empty
   std::string conf;                  ///< for CISTERN_CONF; empty: unchanged
   std::string trace;                 ///< a file; empty: none
+  std::string report;                ///< a file for the page; empty: none
   std::string json;                  ///< a file for the summary; empty: none
   bool quiet = false;                ///< no summary on the standard error
   bool stats = false;                ///< more of it
