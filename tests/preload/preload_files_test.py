@@ -2,9 +2,11 @@
 
 preload_files_test.py COMMAND LIBRARY FOLDER_OF_THE_DRIVER FOLDER_OF_PROGRAMS [unittest arguments]"""
 
+import base64
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,33 @@ import runs
 
 def Run(program, *args, **how):
     return BENCH.run(program, *args, **how)
+
+
+class Reports(unittest.TestCase):
+    def test_a_report_has_the_program_with_its_call_stacks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.html")
+            run = Run("runtime_static", "loop", options=["--report", path])
+            if "this build has no page" in run.err:
+                self.skipTest("this build makes no pages")
+            self.assertEqual(run.status, 0, run.err)
+            self.assertIn(f"cistern: the report is in {path}\n", run.err)
+            with open(path) as file:
+                data = re.search(r'id="cistern-data"[^>]*>([^<]*)</script>', file.read())[1]
+            [recording] = json.loads(gzip.decompress(base64.b64decode(data)))["recordings"]
+            self.assertIn("runtime_static", recording["name"])
+            self.assertEqual(recording["allocations"], 1000)
+            self.assertIsNone(recording["placed_by"])
+            self.assertGreater(len(recording["stacks"]), 1)
+
+    def test_a_program_that_allocates_nothing_has_no_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.html")
+            ended = subprocess.run([COMMAND, "run", "--report", path, "--", "/bin/sh", "-c", "exit 0"],
+                                   env=BENCH.environment(True), capture_output=True, text=True, timeout=120)
+            self.assertEqual(ended.returncode, 1, ended.stderr)
+            self.assertRegex(ended.stderr, "nothing was recorded|this build has no page")
+            self.assertFalse(os.path.exists(path))
 
 
 class Traces(unittest.TestCase):
