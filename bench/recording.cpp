@@ -2,7 +2,7 @@
 // on one thread and on several. And what a snapshot costs: nanoseconds for a block, and how long it
 // stops a thread that allocates. See docs/history.md.
 //
-// bench_recording [BACKEND]    a backend of openDevice(); the simulated device without it
+// bench_recording [--device=BACKEND]    a backend of openDevice(); the simulated device without it
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/harness/command_line.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern::bench {
@@ -154,13 +155,17 @@ void measureSnapshots(Device& device) {
   for (void* block : blocks) allocator.free(block);
 }
 
+void run(CommandLine& line) {
+  const std::string backend = line.takeOr("device", "sim");
+  line.requireAllTaken("--device=BACKEND");
+  const auto device = openDevice(backend, 0);
+  measureEvents(*device);
+  measureSnapshots(*device);
+}
+
 }  // namespace
 }  // namespace cistern::bench
 
-int main(int count, char** arguments) {
-  using namespace cistern;
-  const auto device = openDevice(count > 1 ? arguments[1] : "sim", 0);
-  bench::measureEvents(*device);
-  bench::measureSnapshots(*device);
-  return 0;
+int main(int argc, char** argv) {
+  return cistern::bench::runProgram(argc, argv, cistern::bench::run);
 }

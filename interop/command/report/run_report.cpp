@@ -13,6 +13,7 @@
 #include "interop/command/report/placed.hpp"
 #include "interop/command/report/report_replay.hpp"
 #include "interop/command/writable.hpp"
+#include "interop/recording/code_lines.hpp"
 #include "interop/recording/formats/write_perfetto.hpp"
 #include "interop/recording/formats/write_pickle.hpp"
 #include "interop/recording/formats/write_speedscope.hpp"
@@ -153,6 +154,7 @@ void requireReportable(const ReportSettings& settings) {
 
 void writeReport(std::vector<recording::Recording> recordings, const ReportSettings& settings,
                  Console& console) {
+  recording::nameCodeLines(recordings);
   ReportMaker(settings, console).make(std::move(recordings), console);
 }
 
