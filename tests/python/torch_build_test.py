@@ -120,9 +120,10 @@ def test_sources_that_are_missing(cache, monkeypatch):
 
 @pytest.mark.parametrize("version, package", [("13.0", "cu13"), ("12.8", "cuda_runtime")])
 def test_the_headers_that_come_with_pytorch_are_before_those_of_a_toolkit(monkeypatch, tmp_path, version, package):
-    def having(folder):
-        (folder / "include").mkdir(parents=True)
-        (folder / "include/cuda_runtime_api.h").touch()
+    def having(folder, *headers):
+        for header in headers or ("cuda_runtime_api.h", "crt/host_config.h"):
+            (folder / "include" / header).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "include" / header).touch()
         return folder / "include"
 
     packages, toolkit = tmp_path / "site/nvidia", having(tmp_path / "toolkit")
@@ -130,12 +131,21 @@ def test_the_headers_that_come_with_pytorch_are_before_those_of_a_toolkit(monkey
                         lambda name: types.SimpleNamespace(submodule_search_locations=[str(packages)]))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "toolkit"))
     other = having(packages / ("cu13" if package == "cuda_runtime" else "cuda_runtime"))
-    assert _build._cuda_headers(version) == toolkit
-    own = having(packages / package)
-    assert _build._cuda_headers(version) == own
+    assert _build._cuda_headers(version) == [toolkit]
+    own = having(packages / package, "cuda_runtime_api.h")
+    assert _build._cuda_headers(version) == [own, toolkit]
+    having(packages / package, "crt/host_config.h")
+    assert _build._cuda_headers(version) == [own]
     shutil.rmtree(toolkit)
     shutil.rmtree(own)
-    assert _build._cuda_headers(version) == other
+    assert _build._cuda_headers(version) == [other]
+
+
+def test_a_header_of_nvcc_that_is_nowhere_is_named_with_its_package(monkeypatch, tmp_path):
+    (tmp_path / "cuda_runtime_api.h").touch()
+    monkeypatch.setattr(_build, "_cuda_folders", lambda version: [tmp_path])
+    with pytest.raises(_build.BuildError, match="crt/host_config.h is not found.*install nvidia-cuda-crt"):
+        _build._cuda_headers("13.0")
 
 
 def test_what_is_cached_and_does_not_load_is_made_anew_once(cache, monkeypatch, tmp_path):

@@ -63,7 +63,7 @@ def command_line() -> List[str]:
     folders = [
         root / "include",
         root / "include/torch/csrc/api/include",
-        _cuda_headers(torch.version.cuda),
+        *_cuda_headers(torch.version.cuda),
         _places.include(),
         _places.torch_sources().parents[1],  # "interop/sharing/…"
     ]
@@ -105,14 +105,18 @@ def _compiler() -> List[str]:
     raise BuildError("no C++ compiler is found (c++, g++ or clang++ on PATH, or $CXX)")
 
 
-def _cuda_headers(version: Optional[str] = None) -> Path:
-    """The folder of cuda_runtime_api.h. `version` is that of PyTorch's CUDA, as "13.0"."""
+def _cuda_headers(version: Optional[str] = None) -> List[Path]:
+    """The folder of cuda_runtime_api.h, and that of crt/host_config.h if it is another: pip's package of the
+    runtime includes that header, and its package of nvcc has it. `version` is that of PyTorch's CUDA, as "13.0"."""
     folders = list(_cuda_folders(version))
-    for folder in folders:
-        if (folder / "cuda_runtime_api.h").is_file():
-            return folder
-    looked = ", ".join(map(str, folders))
-    raise BuildError(f"cuda_runtime_api.h is not found; looked in {looked}; set CUDA_HOME")
+    found = []
+    for header, package in (("cuda_runtime_api.h", ""), ("crt/host_config.h", "install nvidia-cuda-crt, or ")):
+        folder = next((each for each in found + folders if (each / header).is_file()), None)
+        if folder is None:
+            looked = ", ".join(map(str, folders))
+            raise BuildError(f"{header} is not found; looked in {looked}; {package}set CUDA_HOME")
+        found.append(folder)
+    return list(dict.fromkeys(found))
 
 
 def _cuda_folders(version: Optional[str]) -> Iterable[Path]:
