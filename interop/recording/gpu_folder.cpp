@@ -50,6 +50,7 @@ std::vector<Recording> readGpuFolder(const fs::path& folder, const trace::ReadLi
   for (const auto& [number, file] : files) {
     if (gpu && *gpu != number) continue;
     for (Recording& recording : readRecordings(file, limits)) {
+      recording.file = recording.name;  // the folder is of the moment, as a rule
       if (files.size() > 1) recording.name += fmt::format(" [cuda:{}]", number);
       read.push_back(std::move(recording));
     }

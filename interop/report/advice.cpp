@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -77,6 +78,25 @@ std::string leak(const recording::Recording& recording, const Shortage& shortage
   return text;
 }
 
+void add(std::vector<std::string>& advice, std::string text) {
+  if (!text.empty()) advice.push_back(std::move(text));
+}
+
+void addReasons(std::vector<std::string>& advice, const Shortage& shortage, std::uint64_t missing) {
+  add(advice, inPieces(shortage, missing));
+  add(advice,
+      ofOthers(shortage, missing, "other_stream",
+               "is free in other streams' memory: empty the cache, or let the streams share it."));
+  add(advice,
+      ofOthers(shortage, missing, "incomplete",
+               "is freed and waits for queued work: wait for that work before the request."));
+  add(advice,
+      ofOthers(
+          shortage, missing, "other_pool",
+          "is free in other pools: reset or destroy the graphs and pools that are not needed."));
+  add(advice, more(shortage, missing));
+}
+
 }  // namespace
 
 std::string nameOf(const recording::Recording& recording, const Holder& holder) {
@@ -91,20 +111,9 @@ std::vector<std::string> adviceFor(const recording::Recording& recording,
                                     ? shortage.request.bytes - shortage.available
                                     : shortage.request.bytes;
   std::vector<std::string> advice;
-  const auto add = [&](std::string text) {
-    if (!text.empty()) advice.push_back(std::move(text));
-  };
-  add(leak(recording, shortage, missing));
-  add(inPieces(shortage, missing));
-  add(ofOthers(shortage, missing, "other_stream",
-               "is free in other streams' memory: empty the cache, or let the streams share it."));
-  add(ofOthers(shortage, missing, "incomplete",
-               "is freed and waits for queued work: wait for that work before the request."));
-  add(ofOthers(
-      shortage, missing, "other_pool",
-      "is free in other pools: reset or destroy the graphs and pools that are not needed."));
-  add(more(shortage, missing));
-  add(freeFirst(recording, shortage, missing));
+  add(advice, leak(recording, shortage, missing));
+  if (!shortage.explained) addReasons(advice, shortage, missing);
+  add(advice, freeFirst(recording, shortage, missing));
   return advice;
 }
 

@@ -19,12 +19,13 @@ struct Shortage {
   std::vector<recording::Unused> unused;
   std::vector<Holder> holders;  ///< most bytes first
   std::vector<Holder> leaking;  ///< those of them that keep growing, most bytes first
+  bool explained = false;       ///< the allocator that failed has said what it lacked
 };
 
 /// The name of a holder for people: its label, or else its innermost frame, or else its stream.
 std::string nameOf(const recording::Recording& recording, const Holder& holder);
 
-/// At least one sentence; the surest way first.
+/// The surest way first. At least one sentence, unless the shortage is explained.
 std::vector<std::string> adviceFor(const recording::Recording& recording, const Shortage& shortage);
 
 }  // namespace cistern::report

@@ -112,6 +112,7 @@ class MomentStory {
     if (!request_) return all;
     if (!failure_.advice.empty()) all.push_back(failure_.advice);
     Shortage shortage{*request_, 0, false, unused, holders_, leakingHolders()};
+    shortage.explained = !failure_.advice.empty();
     const std::uint64_t reserved = reservedBytes();
     if (limit() != 0 && reserved != 0) {
       shortage.knows_available = true;

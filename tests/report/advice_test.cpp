@@ -61,5 +61,15 @@ TEST_CASE("advice tells of memory that others hold free") {
   CHECK_THAT(adviceIn(shortage), ContainsSubstring("wait for that work"));
 }
 
+TEST_CASE("advice does not repeat what the allocator has said") {
+  Shortage shortage{Request{100 * kMiBytes}, 30 * kMiBytes, true, {}, {}, {}};
+  shortage.unused = {{"too_small", 120 * kMiBytes, kMiBytes}};
+  shortage.holders = {{3, 2, 0, 0, 4, 500 * kMiBytes, 0}};
+  shortage.explained = true;
+  CHECK_THAT(adviceIn(shortage), !ContainsSubstring("in pieces"));
+  CHECK_THAT(adviceIn(shortage), !ContainsSubstring("more of limit"));
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Free the 4 blocks"));
+}
+
 }  // namespace
 }  // namespace cistern::report
