@@ -146,6 +146,18 @@ TEST_CASE("other policies are those that are named, and are held to a capacity")
   CHECK(model["timeline"]["limit"] == 48 * kMiB);
 }
 
+TEST_CASE("the curves of policies begin where a recording begins, however late") {
+  const nlohmann::json model = Reported(
+                                   "# {\"name\": \"late\", \"recording\": 1}\n"
+                                   "a 1024 0 5000 1000 0 0 0\na 1024 0 1000 2000 0 0 0\nf 0 1000\n")
+                                   .model();
+  REQUIRE(model["timeline"]["policies"].size() == 2);
+  for (const nlohmann::json& policy : model["timeline"]["policies"]) {
+    INFO(policy["name"]);
+    for (const nlohmann::json& reserved : policy["reserved"]) CHECK(reserved >= 1024);
+  }
+}
+
 TEST_CASE("the peaks of policies are those that a replay finds") {
   const std::string trace = recordedTrace("gnn_sampled");
   const Outcome outcome = runCommand({"report", trace, "-o", "-", "--format", "json"});

@@ -17,7 +17,8 @@ class ColumnWatch : public Watch {
       : policy_(policy),
         recording_(recording),
         columns_(recording, report::kTimelineColumns),
-        most_(columns_) {}
+        most_(columns_),
+        now_us_(recording.events.empty() ? 0 : recording.events.front().time_us) {}
 
   void stepped(const Step&) override {
     toNextStep();
@@ -56,8 +57,8 @@ class ColumnWatch : public Watch {
   const recording::Recording& recording_;
   const report::Columns columns_;
   report::ColumnMost most_;
+  std::uint64_t now_us_;  ///< not before the first column
   std::uint32_t event_ = 0;
-  std::uint64_t now_us_ = 0;
   std::uint64_t peak_ = 0;
 };
 
