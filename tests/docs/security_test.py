@@ -340,8 +340,10 @@ class Environment(Folder):
         compiler = self.file("compiler", "#!/bin/sh\n")
         os.chmod(compiler, 0o755)
         (self.folder / "include").mkdir()
+        (self.folder / "include/crt").mkdir()
         self.file("include/cuda_runtime_api.h", "")
-        program = ("from cistern.torch import _build\nprint(*_build._compiler(), _build._cuda_headers())\n")
+        self.file("include/crt/host_config.h", "")
+        program = ("from cistern.torch import _build\nprint(*_build._compiler(), *_build._cuda_headers())\n")
         ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                                env={**PYTHON, "CXX": compiler, "CUDA_HOME": str(self.folder)})
         self.assertEqual(ended.stdout.split(), [compiler, str(self.folder / "include")], ended.stderr)
