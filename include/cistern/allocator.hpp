@@ -246,7 +246,7 @@ class CISTERN_API CachingAllocator {
   /// Writes a recording (docs/traces.md) to the file `path`, in one step in another's place: the
   /// events in memory, after what there was before them. With a file, or without a history: what
   /// there is now. Copies the events while threads that allocate wait. Throws HistoryError if the
-  /// file cannot be written, std::bad_alloc, and what the gatherer throws.
+  /// file cannot be written, std::bad_alloc. A frame that the gatherer cannot name says so.
   void dumpHistory(const std::string& path);
   /// Names this moment in the history, such as a step of training. No-op if none is recorded.
   void mark(std::string_view name);

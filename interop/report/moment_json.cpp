@@ -37,7 +37,7 @@ class MomentStory {
     const std::vector<recording::Unused> unused = unusedMemory();
     return {{"kind", kKinds[std::size_t(moment_.kind)]},
             {"title", moment_.title},
-            {"at_us", study_.timeAfter(moment_.done)},
+            {"at_us", moment_.at_us ? *moment_.at_us : study_.timeAfter(moment_.done)},
             {"event", moment_.done},
             {"asked", askedBytes(study_.lives, living_)},
             {"allocated",

@@ -37,7 +37,8 @@ void addFailures(const Study& study, std::vector<Moment>& moments,
                                 kMostFailures / 2, kMostFailures / 2));
   }
   for (const std::uint32_t number : failures)
-    moments.push_back({MomentKind::kFailure, failureTitle(study, number), number, number, true});
+    moments.push_back({MomentKind::kFailure, failureTitle(study, number), number, number, true,
+                       study.recorded().events[number].time_us});
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ std::vector<Moment> momentsOf(const Study& study, std::vector<std::string>& note
       {MomentKind::kPeak, "The program asks for most memory", study.peakDone(), {}, true});
   addFailures(study, moments, notes);
   for (const NamedMoment& named : study.subject.moments)
-    moments.push_back({MomentKind::kNamed, named.title, std::uint32_t(named.done), {}, true});
+    moments.push_back(
+        {MomentKind::kNamed, named.title, std::uint32_t(named.done), {}, true, named.at_us});
   moments.push_back({MomentKind::kEnd, "The recording ends", study.events(), {}, false});
   std::stable_sort(moments.begin(), moments.end(),
                    [](const Moment& a, const Moment& b) { return a.done < b.done; });

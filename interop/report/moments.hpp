@@ -21,6 +21,7 @@ struct Moment {
   std::uint32_t done = 0;  ///< the state after so many events; of a failure, before its event
   std::optional<std::uint32_t> failure;  ///< the event of the failed request
   bool has_window = false;               ///< its memory is shown exactly
+  std::optional<std::uint64_t> at_us{};  ///< none: the time of the last event before it
 };
 
 /// In order of time. If very many requests failed, only the first and the last of them are moments;

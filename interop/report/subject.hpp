@@ -27,7 +27,8 @@ struct PolicyCurve {
 /// A moment that the maker of the report names: the state after `done` events.
 struct NamedMoment {
   std::string title;
-  std::uint64_t done = 0;  ///< <= the number of events
+  std::uint64_t done = 0;                ///< <= the number of events
+  std::optional<std::uint64_t> at_us{};  ///< none: the time of the last of them
 };
 
 struct Subject {

@@ -190,6 +190,17 @@ TEST_CASE("moments are named by time, by the program's name, and by number") {
   CHECK(events == std::vector<int>{1, 1, 3});
 }
 
+TEST_CASE("a moment that the maker names has the time of its name") {
+  const auto atOf = [](const std::string& moment) {
+    const nlohmann::json model = Reported(kWithPlaces).model({"--at", moment});
+    for (const nlohmann::json& one : model["moments"])
+      if (one["kind"] == "mark") return one["at_us"].get<std::uint64_t>();
+    return std::uint64_t{0};
+  };
+  CHECK(atOf("step 1") == 20);
+  CHECK(atOf("0.5s") == 500'000);
+}
+
 TEST_CASE("two files are compared") {
   const Reported before, after(TraceText().allocate(70 * kMiB).text());
   const Outcome outcome =

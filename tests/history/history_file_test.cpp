@@ -180,5 +180,33 @@ TEST_CASE("a file that cannot be made leaves the history off") {
   rig.allocator.free(rig.allocator.allocate(100, Stream{}));
 }
 
+TEST_CASE("a file that another history is written to is refused, and stays whole") {
+  const TemporaryFile file("shared.trace");
+  HistorySettings settings;
+  settings.file = file.path().string();
+  SimRig first, second;
+  first.allocator.recordHistory(settings);
+  first.allocator.free(first.allocator.allocate(1000, Stream{}));
+  CHECK_THROWS_WITH(second.allocator.recordHistory(settings),
+                    Catch::Matchers::ContainsSubstring("another one is written there"));
+  CHECK_FALSE(second.allocator.recordsHistory());
+  first.allocator.stopHistory();
+  CHECK(readOne(file.path()).allocations == 1);
+  second.allocator.recordHistory(settings);
+  second.allocator.stopHistory();
+}
+
+TEST_CASE("a file that goes while it is written is said not to be whole") {
+  const TemporaryFile file("gone.trace");
+  HistorySettings settings;
+  settings.file = file.path().string();
+  SimRig rig;
+  rig.allocator.recordHistory(settings);
+  SECTION("removed") { std::filesystem::remove(file.path()); }
+  SECTION("replaced by a dump") { rig.allocator.dumpHistory(settings.file); }
+  CHECK_THROWS_WITH(rig.allocator.stopHistory(),
+                    Catch::Matchers::ContainsSubstring("it was removed, or another file"));
+}
+
 }  // namespace
 }  // namespace cistern::test

@@ -1,6 +1,7 @@
 // The stacks of C++ programs, and those of front ends that gather their own.
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include "interop/recording/code_lines.hpp"
@@ -136,6 +137,25 @@ TEST_CASE("a stack that was gathered for one recording has no number in the next
   const Recording read = dumped(rig.allocator);
   REQUIRE(read.allocations == 1);
   CHECK(framesOf(read, read.events.back().stack).empty());
+  rig.allocator.free(block);
+}
+
+TEST_CASE("a frame that its front end cannot name says so, and the history stays") {
+  struct Throwing final : StackGatherer {
+    std::size_t gather(std::uintptr_t* words, std::size_t) noexcept override {
+      words[0] = 0xbad;
+      return 1;
+    }
+    StackFrame frameOf(std::uintptr_t) override { throw std::runtime_error("no name"); }
+  };
+  SimRig rig;
+  HistorySettings settings = withStacks();
+  settings.gatherer = std::make_shared<Throwing>();
+  rig.allocator.recordHistory(settings);
+  void* const block = rig.allocator.allocate(1000, Stream{});
+  const Recording read = dumped(rig.allocator);
+  REQUIRE(read.frames.size() == 1);
+  CHECK(read.frames[0].function.find("0xbad") != std::string::npos);
   rig.allocator.free(block);
 }
 

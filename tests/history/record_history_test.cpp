@@ -203,6 +203,22 @@ TEST_CASE("blocks have the labels of the scopes that they were allocated in") {
   popLabel();
 }
 
+TEST_CASE("the path of a deep label keeps its innermost names") {
+  SimRig rig;
+  rig.allocator.recordHistory({});
+  const std::string name(200, 'x');
+  for (int depth = 0; depth < 1'000; ++depth) pushLabel(name);
+  pushLabel("innermost");
+  void* const block = rig.allocator.allocate(1000, Stream{});
+  for (int depth = 0; depth <= 1'000; ++depth) popLabel();
+  const std::vector<LabelUsage> usage = rig.allocator.labelUsage();
+  REQUIRE(usage.size() == 1'001);
+  CHECK(usage.back().name.size() < 5'000);
+  CHECK(usage.back().name.ends_with(" / innermost"));
+  CHECK(usage.back().name.starts_with("… / x"));
+  rig.allocator.free(block);
+}
+
 TEST_CASE("blocks have the pool that they were allocated in") {
   SimRig rig;
   Pools pools(rig.allocator);

@@ -109,5 +109,11 @@ TEST_CASE("advice for a failure begins with the leak that led to it") {
       "the request fits, if they lie together.");
 }
 
+TEST_CASE("a failure has its own time, however long nothing happened before it") {
+  const json model = testing::modelOfText(
+      "# {\"recording\": 1}\na 100 0 1 1000 0 0 0\no 5000 0 20000000 0 0 0\nf 0 5\n");
+  CHECK(momentOf(model, "failure")["at_us"] == 20'000'001);
+}
+
 }  // namespace
 }  // namespace cistern::report

@@ -36,6 +36,7 @@ void ThreadCache::push() noexcept {
 void ThreadCache::open(ThreadCounters& mine) noexcept {
   blocks_.open(threadNumber());
   counters_ = &mine;
+  heap().mutex().assertHeld();
   if (!heap().isRecorded()) remote_frees_.open();
 }
 

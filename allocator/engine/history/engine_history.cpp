@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "allocator/engine/history/host_stack.hpp"
 #include "allocator/engine/history/label_tree.hpp"
 
@@ -24,7 +26,14 @@ OriginStack HistoryNames::gather() noexcept {
 }
 
 StackFrame HistoryNames::frameOf(std::uintptr_t word) const {
-  return settings.gatherer ? settings.gatherer->frameOf(word) : hostFrameOf(word);
+  if (!settings.gatherer) return hostFrameOf(word);
+  try {
+    return settings.gatherer->frameOf(word);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (...) {  // a history is worth more than one name
+    return {fmt::format("frame {:#x}, which its front end could not name", word), {}, 0};
+  }
 }
 
 AllocationOrigin History::originOfRequest() noexcept {

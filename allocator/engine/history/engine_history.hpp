@@ -57,7 +57,7 @@ struct HistoryNames {
 
   /// The calling thread's stack, or 0.
   OriginStack gather() noexcept;
-  /// The frame of a node's word. Throws std::bad_alloc, and what the gatherer throws.
+  /// The frame of a node's word; one that says so if the gatherer throws. Throws std::bad_alloc.
   StackFrame frameOf(std::uintptr_t word) const;
 
  private:

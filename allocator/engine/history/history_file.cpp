@@ -12,6 +12,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "allocator/base/mutex.hpp"
@@ -76,20 +78,40 @@ HistoryFile::HistoryFile(History& history, std::shared_ptr<const HistoryNames> n
     const MutexLock lock(all.mutex);
     all.files.reserve(all.files.size() + 1);
   }
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file_ < 0)
     throw HistoryError(
         fmt::format("the history cannot be written to {}: {}", path, std::strerror(errno)));
+  requireAlone();
   try {
+    const HistoryPart whole = history_.whole();
+    text_.begin(startOf(whole), whole.pools, false);
+    write(text_.take());
     const SignalsBlocked blocked;  // the thread starts so: the program's handlers never run there
     thread_ = std::thread([this] { run(); });
   } catch (const std::exception& error) {
     (void)::close(file_);
-    throw HistoryError(
-        fmt::format("the history needs a thread to write {}: {}", path, error.what()));
+    throw HistoryError(fmt::format("the history in {} cannot be begun: {}", path, error.what()));
   }
   const MutexLock lock(all.mutex);
   all.files.push_back(this);
+}
+
+// What is there stays, if another history writes it. A device or a pipe cannot be cut.
+void HistoryFile::requireAlone() {
+  if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    (void)::close(file_);
+    throw HistoryError(
+        fmt::format("the history cannot be written to {}: another one is written there",
+                    names_->settings.file));
+  }
+  (void)!::ftruncate(file_, 0);
+}
+
+// Its path may be out of reach by now, as in a chroot.
+bool HistoryFile::hasName() const {
+  struct stat now {};
+  return ::fstat(file_, &now) != 0 || now.st_nlink != 0;
 }
 
 HistoryFile::~HistoryFile() {
@@ -102,6 +124,9 @@ std::string HistoryFile::finish() noexcept try {
   if (!made_.isHere() || !thread_.joinable()) return {};
   history_.endTaking();
   thread_.join();
+  if (failure_.empty() && !hasName())
+    failure_ = "it was removed, or another file was put in its place";
+  (void)::flock(file_, LOCK_UN);  // a child of fork may still have it open
   (void)::close(file_);
   return failure_.empty()
              ? ""
@@ -112,8 +137,6 @@ std::string HistoryFile::finish() noexcept try {
 
 // When the host is short of memory, or a frame cannot be named, the file ends with what it has.
 void HistoryFile::run() noexcept try {
-  const HistoryPart whole = history_.whole();
-  text_.begin(startOf(whole), whole.pools, false);
   bool more = true;
   while (more) {
     more = history_.awaitEvents();

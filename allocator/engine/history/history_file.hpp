@@ -31,6 +31,9 @@ class HistoryFile {
  private:
   struct All;
 
+  /// Throws HistoryError if another history is written to the file; then it is as it was.
+  void requireAlone();
+  bool hasName() const;
   void run() noexcept;
   void writeNew();
   void write(const std::string& text);

@@ -1,8 +1,13 @@
 #include "allocator/engine/history/label_tree.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
@@ -73,14 +78,18 @@ std::uint32_t Labels::parentOf(std::uint32_t number) noexcept {
   return all.labels[number].parent;
 }
 
+// The outermost labels of a longer path are left out.
 std::string Labels::pathOf(std::uint32_t number) {
-  std::string path;
-  while (number != 0) {
-    const Label one = label(number);
-    path = path.empty() ? one.name : one.name + " / " + path;
+  std::vector<std::string> names;
+  std::size_t bytes = 0;
+  while (number != 0 && bytes < kMostPathBytes) {
+    Label one = label(number);
+    bytes += one.name.size();
+    names.push_back(std::move(one.name));
     number = one.parent;
   }
-  return path;
+  std::ranges::reverse(names);
+  return fmt::format("{}{}", number != 0 ? "… / " : "", fmt::join(names, " / "));
 }
 
 LabelScope::LabelScope(std::string_view name) noexcept : outer_(Labels::innermost_), name_(name) {

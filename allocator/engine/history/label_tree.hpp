@@ -11,6 +11,8 @@ namespace cistern {
 /// Label 0 is no label. Thread-safe; whole in a child of fork.
 class Labels {
  public:
+  static constexpr std::size_t kMostPathBytes = 4'096;
+
   struct Label {
     std::uint32_t parent = 0;  ///< less than its own number
     std::string name;
@@ -22,7 +24,8 @@ class Labels {
   /// Pre: current() has returned it, or it is a parent of such. Throws std::bad_alloc.
   static Label label(std::uint32_t number);
   static std::uint32_t parentOf(std::uint32_t number) noexcept;
-  /// The name with those of the labels around it. Throws std::bad_alloc.
+  /// The name with those of the labels around it. "… / " stands for the outermost ones of a path
+  /// beyond some kMostPathBytes. Throws std::bad_alloc.
   static std::string pathOf(std::uint32_t number);
 
  private:

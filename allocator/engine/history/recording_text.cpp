@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <ranges>
 #include <set>
 
 #include <fmt/format.h>
@@ -45,7 +44,8 @@ HistoryStart startOf(const HistoryPart& whole) {
   HistoryStart start{{}, whole.reserved};
   std::unordered_map<Address, LivingBlock> living;
   for (const LivingBlock& block : whole.living) living[block.address] = block;
-  for (const HistoryEvent& event : std::views::reverse(whole.events)) {
+  for (auto at = whole.events.rbegin(); at != whole.events.rend(); ++at) {
+    const HistoryEvent& event = *at;
     const auto range = [&](bool pages) {
       return ReservedRange{event.bytes, event.stream, event.pool, pages};
     };

@@ -24,7 +24,7 @@ struct HistoryStart {
 /// newest first. Throws std::bad_alloc.
 HistoryStart startOf(const HistoryPart& whole);
 
-/// Not thread-safe. Everything throws std::bad_alloc; events throw what the gatherer throws, too.
+/// Not thread-safe. Everything throws std::bad_alloc.
 class RecordingText {
  public:
   explicit RecordingText(std::shared_ptr<const HistoryNames> names) : names_(std::move(names)) {}

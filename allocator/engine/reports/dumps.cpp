@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,6 +61,18 @@ void add(HistoryPart& part, const SnapshotSegment& segment) {
   reserve(from, segment.address + segment.bytes);
 }
 
+/// A path as one word of a shell's.
+std::string quotedForShell(const std::string& path) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("/._-+=:@,%").find(c) != std::string_view::npos;
+  };
+  if (std::ranges::all_of(path, plain)) return path;
+  std::string quoted = "'";
+  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return printable(quoted + "'");
+}
+
 /// What lives now, and the failure, if there is one.
 HistoryPart present(Engine& engine, HistoryNames& names, const OutOfMemoryReport* failure) {
   HistoryPart part;
@@ -105,7 +119,7 @@ void noteFailure(Engine& engine, OutOfMemoryReport& report) noexcept try {
   const std::string path = fmt::format("{}/oom-{}-{}.trace", folder, ::getpid(), number);
   try {
     dump(engine, path, &report);
-    report.dump = fmt::format("to see it: cistern report {} -o oom.html", printable(path));
+    report.dump = fmt::format("to see it: cistern report {} -o oom.html", quotedForShell(path));
   } catch (const std::exception& error) {
     report.dump = fmt::format("no dump was written: {}", error.what());
   }

@@ -79,7 +79,7 @@ std::string textOf(const Key& key, const Group& group, const HistoryNames* names
   std::string text = fmt::format("    {} in {} block{}", formatBytes(group.bytes), group.blocks,
                                  group.blocks == 1 ? "" : "s");
   if (key.bytes != 0 && group.blocks > 1) text += fmt::format(" of {}", formatBytes(key.bytes));
-  if (key.label != 0) text += fmt::format(", {}", Labels::pathOf(key.label));
+  if (key.label != 0) text += fmt::format(", {}", printable(Labels::pathOf(key.label)));
   text += '\n';
   return names == nullptr ? text : text + framesOf(*names, key.stack);
 }

@@ -9,30 +9,26 @@
 namespace cistern::command {
 namespace {
 
-std::optional<std::uint64_t> doneAt(const recording::Recording& recording, std::uint64_t time_us) {
+using report::NamedMoment;
+
+std::optional<NamedMoment> momentAt(const recording::Recording& recording, const MomentName& name) {
   const auto& events = recording.events;
+  const std::uint64_t time_us = *name.time_us;
   if (events.empty() || time_us > events.back().time_us) return std::nullopt;
   const auto after = std::upper_bound(
       events.begin(), events.end(), time_us,
       [](std::uint64_t time, const recording::Event& event) { return time < event.time_us; });
-  return std::uint64_t(after - events.begin());
+  return NamedMoment{name.said, std::uint64_t(after - events.begin()), time_us};
 }
 
-std::optional<std::uint64_t> doneAtMark(const recording::Recording& recording,
+std::optional<NamedMoment> momentAtMark(const recording::Recording& recording,
                                         const std::string& name) {
   const auto named = [&](const recording::Event& event) {
     return event.kind == recording::EventKind::kMark && recording.marks[event.value] == name;
   };
   const auto at = std::find_if(recording.events.begin(), recording.events.end(), named);
   if (at == recording.events.end()) return std::nullopt;
-  return std::uint64_t(at - recording.events.begin());
-}
-
-std::optional<std::uint64_t> doneAt(const recording::Recording& recording, const MomentName& name) {
-  if (const auto mark = doneAtMark(recording, name.said)) return mark;
-  if (name.event && *name.event <= recording.events.size()) return name.event;
-  if (name.time_us && recording.has_times) return doneAt(recording, *name.time_us);
-  return std::nullopt;
+  return NamedMoment{name, std::uint64_t(at - recording.events.begin()), at->time_us};
 }
 
 std::string extentOf(const recording::Recording& recording) {
@@ -48,10 +44,11 @@ std::string extentOf(const recording::Recording& recording) {
 
 std::optional<report::NamedMoment> findMoment(const recording::Recording& recording,
                                               const MomentName& name) {
-  const std::optional<std::uint64_t> done = doneAt(recording, name);
-  if (!done) return std::nullopt;
-  const std::string title = name.event ? "Event " + name.said : name.said;
-  return report::NamedMoment{title, *done};
+  if (const auto mark = momentAtMark(recording, name.said)) return mark;
+  if (name.event && *name.event <= recording.events.size())
+    return NamedMoment{"Event " + name.said, *name.event};
+  if (name.time_us && recording.has_times) return momentAt(recording, name);
+  return std::nullopt;
 }
 
 void findMoments(std::vector<report::Subject>& subjects, const std::vector<MomentName>& names) {

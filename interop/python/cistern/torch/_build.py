@@ -109,7 +109,7 @@ def _cuda_headers(version: Optional[str] = None) -> List[Path]:
     """The folder of cuda_runtime_api.h, and that of crt/host_config.h if it is another: pip's package of the
     runtime includes that header, and its package of nvcc has it. `version` is that of PyTorch's CUDA, as "13.0"."""
     folders = list(_cuda_folders(version))
-    found = []
+    found: List[Path] = []
     for header, package in (("cuda_runtime_api.h", ""), ("crt/host_config.h", "install nvidia-cuda-crt, or ")):
         folder = next((each for each in found + folders if (each / header).is_file()), None)
         if folder is None:
