@@ -34,12 +34,14 @@ bool keepsGrowing(const LeakGroup& group) {
   return second > 0 && third > 0 && fourth >= (second + third) / 4;
 }
 
-/// What the survivors of a group are: the blocks that are held at the end, and were born after the
-/// first quarter.
+/// The survivors of a group: the blocks that are held at the end, and were born after the first
+/// quarter.
+/// Invariant: held >= ages.size().
 struct Survivors {
   std::vector<std::uint32_t> ages;  ///< in events
-  std::uint64_t bytes = 0;
-  std::uint32_t first = 0;  ///< the event that allocated the oldest
+  std::uint64_t held = 0;           ///< blocks that are held at the end, older ones too
+  std::uint64_t bytes = 0;          ///< of all these
+  std::uint32_t first = 0;          ///< the event that allocated the oldest of these
   std::uint32_t old_age = 0;
   std::uint64_t old_held = 0, old_freed = 0;  ///< blocks that grew as old as `old_age`
 };
@@ -74,11 +76,12 @@ class LeakSearch {
     for (std::uint32_t number = 0; number < study_.lives.size(); ++number) {
       const Life& life = study_.lives[number];
       Survivors& all = survivors_[groups_.of[number]];
-      if (life.freed != study_.events() || life.born < quarters_.begins[0]) continue;
+      if (life.freed != study_.events()) continue;
       if (!keepsGrowing(groups_.groups[groups_.of[number]])) continue;
-      if (all.ages.empty()) all.first = life.born;
-      all.ages.push_back(study_.events() - life.born);
+      if (all.held == 0) all.first = life.born;
+      ++all.held;
       all.bytes += life.bytes;
+      if (life.born >= quarters_.begins[0]) all.ages.push_back(study_.events() - life.born);
     }
   }
 
@@ -120,6 +123,7 @@ class LeakSearch {
 
   json rows(const std::vector<std::uint32_t>& leaking) const {
     const std::vector<std::array<std::uint64_t, kGrowthMoments>> growth = growthOf(leaking);
+    const std::uint64_t steps = stepsCounted();
     const double seconds =
         double(study_.timeAfter(study_.events()) - study_.timeAfter(quarters_.begins[0])) / 1e6;
     json all = json::array();
@@ -131,16 +135,28 @@ class LeakSearch {
           {{"stack", group.stack},
            {"label", group.label},
            {"size", group.size == 0 ? json() : json(group.size)},
-           {"blocks", survivors.ages.size()},
+           {"blocks", survivors.held},
            {"bytes", survivors.bytes},
            {"first_us", study_.recorded().events[survivors.first].time_us},
            {"growth", growth[i]},
-           {"bytes_per_second", has_rate ? json(double(grown(leaking[i])) / seconds) : json()}});
+           {"bytes_per_second", has_rate ? json(double(grown(leaking[i])) / seconds) : json()},
+           {"bytes_per_step",
+            steps == 0 ? json() : json(double(grown(leaking[i])) / double(steps))}});
     }
     return all;
   }
 
-  /// The bytes that each group holds at even moments, the last of which is the end.
+  /// The steps of the program from the second quarter on; 0 if it does not say that it steps.
+  std::uint64_t stepsCounted() const {
+    if (!quarters_.in_steps) return 0;
+    const auto& events = study_.recorded().events;
+    return std::uint64_t(std::count_if(
+        events.begin() + quarters_.begins[0], events.begin() + quarters_.end,
+        [](const recording::Event& event) { return event.kind == recording::EventKind::kMark; }));
+  }
+
+  /// The bytes that each group holds at even moments, from the birth of its oldest block to the
+  /// end.
   std::vector<std::array<std::uint64_t, kGrowthMoments>> growthOf(
       const std::vector<std::uint32_t>& leaking) const {
     std::vector<std::array<std::uint64_t, kGrowthMoments>> growth(leaking.size());
@@ -150,17 +166,21 @@ class LeakSearch {
       const std::size_t at = row[groups_.of[number]];
       if (at == leaking.size()) continue;
       const Life& life = study_.lives[number];
-      const std::size_t from = momentAtOrAfter(study_.timeAfter(std::uint64_t(life.born) + 1));
+      const std::uint64_t start = study_.recorded().events[survivors_[leaking[at]].first].time_us;
+      const std::uint64_t born = std::uint64_t(life.born) + 1;
+      const std::size_t from = momentAtOrAfter(study_.timeAfter(born), start);
       const bool stays = life.freed == study_.events();
+      const std::uint64_t freed = std::uint64_t(life.freed) + 1;
       const std::size_t to =
-          stays ? kGrowthMoments : momentAtOrAfter(study_.timeAfter(std::uint64_t(life.freed) + 1));
+          stays ? kGrowthMoments : momentAtOrAfter(study_.timeAfter(freed), start);
       for (std::size_t i = from; i < to; ++i) growth[at][i] += life.bytes;
     }
     return growth;
   }
 
-  std::size_t momentAtOrAfter(std::uint64_t time_us) const {
-    const std::uint64_t start = study_.timeAfter(0);
+  /// Which of the even moments from `start` on. 0 for all times before.
+  std::size_t momentAtOrAfter(std::uint64_t time_us, std::uint64_t start) const {
+    if (time_us <= start) return 0;
     const std::uint64_t span =
         std::max<std::uint64_t>(study_.timeAfter(study_.events()) - start, 1);
     const auto passed =
