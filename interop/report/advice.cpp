@@ -46,15 +46,33 @@ std::string ofOthers(const Shortage& shortage, std::uint64_t missing, std::strin
   return fmt::format("{} {}", formatBytes(bytes), way);
 }
 
-/// The smallest holder that has enough; else the largest ones together.
+bool sameSite(const Holder& a, const Holder& b) { return a.stack == b.stack && a.label == b.label; }
+
+/// How the request fares without a holder's blocks, as the end of a sentence.
+std::string without(const Shortage& shortage, const Holder& holder, std::uint64_t missing) {
+  const std::optional<bool> fits =
+      shortage.fits_without ? shortage.fits_without(holder) : std::optional<bool>{};
+  if (fits) return *fits ? " Without these the request fits." : " Without these it still does not.";
+  return holder.bytes < missing
+             ? fmt::format(" That is less than the {} that are missing.", formatBytes(missing))
+             : std::string{};
+}
+
+/// The smallest holder that has enough; else the largest ones together. Those that leak have a
+/// sentence already.
 std::string freeFirst(const recording::Recording& recording, const Shortage& shortage,
                       std::uint64_t missing) {
-  const auto& holders = shortage.holders;
+  std::vector<Holder> holders;
+  for (const Holder& holder : shortage.holders) {
+    if (shortage.leaking.empty() || !sameSite(holder, shortage.leaking.front()))
+      holders.push_back(holder);
+  }
   const auto enough = std::find_if(holders.rbegin(), holders.rend(),
                                    [&](const Holder& h) { return h.bytes >= missing; });
   if (enough != holders.rend()) {
-    return fmt::format("Free the {} of {} first: they hold {}.", countedBlocks(enough->blocks),
-                       nameOf(recording, *enough), formatBytes(enough->bytes));
+    return fmt::format("Free the {} of {} first: they hold {}.{}", countedBlocks(enough->blocks),
+                       nameOf(recording, *enough), formatBytes(enough->bytes),
+                       without(shortage, *enough, missing));
   }
   std::uint64_t bytes = 0;
   std::string names;
@@ -71,11 +89,9 @@ std::string leak(const recording::Recording& recording, const Shortage& shortage
                  std::uint64_t missing) {
   if (shortage.leaking.empty()) return {};
   const Holder& largest = shortage.leaking.front();
-  std::string text =
-      fmt::format("{} keeps ever more memory: {} of its blocks hold {}.",
-                  nameOf(recording, largest), largest.blocks, formatBytes(largest.bytes));
-  if (largest.bytes >= missing) text += " Without these the request fits, if they lie together.";
-  return text;
+  return fmt::format("{} keeps ever more memory: it holds {} in {}.{}", nameOf(recording, largest),
+                     formatBytes(largest.bytes), countedBlocks(largest.blocks),
+                     without(shortage, largest, missing));
 }
 
 void add(std::vector<std::string>& advice, std::string text) {

@@ -1,6 +1,7 @@
 // What would have made a failed request fit, in sentences.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct Shortage {
   std::vector<Holder> holders;  ///< most bytes first
   std::vector<Holder> leaking;  ///< those of them that keep growing, most bytes first
   bool explained = false;       ///< the allocator that failed has said what it lacked
+  /// Whether the request fits without the blocks of a stack and label. Nothing if the addresses do
+  /// not tell. May be empty.
+  std::function<std::optional<bool>(const Holder&)> fits_without = {};
 };
 
 /// The name of a holder for people: its label, or else its innermost frame, or else its stream.

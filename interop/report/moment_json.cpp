@@ -3,6 +3,7 @@
 #include <array>
 
 #include "interop/report/advice.hpp"
+#include "interop/report/fits_without.hpp"
 #include "interop/report/holders.hpp"
 #include "interop/report/moments.hpp"
 #include "interop/report/unused.hpp"
@@ -44,6 +45,7 @@ class MomentStory {
              failure_.allocated != 0 ? failure_.allocated : takenBytes(study_.lives, living_)},
             {"reserved", nullIfZero(reservedBytes())},
             {"limit", nullIfZero(limit())},
+            {"available", available() ? json(*available()) : json()},
             {"request", requestJson()},
             {"holders", holdersJson()},
             {"unused", unusedJson(unused)},
@@ -111,34 +113,51 @@ class MomentStory {
     std::vector<std::string> all;
     if (!request_) return all;
     if (!failure_.advice.empty()) all.push_back(failure_.advice);
-    Shortage shortage{*request_, 0, false, unused, holders_, leakingHolders()};
+    const std::optional<std::uint64_t> left = available();
+    Shortage shortage{*request_, left.value_or(0), left.has_value(),
+                      unused,    holders_,         leakingHolders()};
     shortage.explained = !failure_.advice.empty();
-    const std::uint64_t reserved = reservedBytes();
-    if (limit() != 0 && reserved != 0) {
-      shortage.knows_available = true;
-      shortage.available = limit() > reserved ? limit() - reserved : 0;
-    }
-    if (failure_.device_total != 0) {
-      shortage.available = shortage.knows_available
-                               ? std::min(shortage.available, failure_.device_free)
-                               : failure_.device_free;
-      shortage.knows_available = true;
+    if (knowsPlaces()) {
+      shortage.fits_without = [this, left](const Holder& holder) {
+        return fitsWithout(*request_, reserved_, study_.lives, living_, holder, left);
+      };
     }
     const std::vector<std::string> more = adviceFor(study_.recorded(), shortage);
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
 
-  /// A leak that is known by its size alone has no holder of its own.
+  /// The bytes that the allocator could still have taken from the device, if that is known.
+  std::optional<std::uint64_t> available() const {
+    std::optional<std::uint64_t> left;
+    const std::uint64_t reserved = reservedBytes();
+    if (limit() != 0 && reserved != 0) left = limit() > reserved ? limit() - reserved : 0;
+    if (failure_.device_total != 0)
+      left = std::min(left.value_or(failure_.device_free), failure_.device_free);
+    return left;
+  }
+
+  /// A leak is a stack and label, in whatever pools and streams. One that is known by its size
+  /// alone has no holder of its own.
   std::vector<Holder> leakingHolders() const {
     std::vector<Holder> leaking;
     for (const Holder& holder : holders_) {
+      const auto known = std::find_if(leaking.begin(), leaking.end(), [&](const Holder& other) {
+        return other.stack == holder.stack && other.label == holder.label;
+      });
+      if (known != leaking.end()) {
+        known->blocks += holder.blocks;
+        known->bytes += holder.bytes;
+        continue;
+      }
       const auto is_holders = [&](const json& leak) {
         return leak["stack"] == holder.stack && leak["label"] == holder.label &&
                leak["size"].is_null();
       };
       if (std::any_of(leaks_.begin(), leaks_.end(), is_holders)) leaking.push_back(holder);
     }
+    std::stable_sort(leaking.begin(), leaking.end(),
+                     [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
     return leaking;
   }
 

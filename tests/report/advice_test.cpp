@@ -61,6 +61,27 @@ TEST_CASE("advice tells of memory that others hold free") {
   CHECK_THAT(adviceIn(shortage), ContainsSubstring("wait for that work"));
 }
 
+TEST_CASE("advice says whether the request fits without a holder, if that is known") {
+  Shortage shortage{Request{100 * kMiBytes}, 0, true, {}, {}, {}};
+  shortage.holders = {{3, 2, 0, 0, 4, 500 * kMiBytes, 0}};
+  CHECK_THAT(adviceIn(shortage), !ContainsSubstring("Without these"));
+  shortage.fits_without = [](const Holder&) { return true; };
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Without these the request fits."));
+  shortage.fits_without = [](const Holder&) { return false; };
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Without these it still does not."));
+}
+
+TEST_CASE("advice names each holder once") {
+  Shortage shortage{Request{100 * kMiBytes}, 0, true, {}, {}, {}};
+  shortage.holders = {{3, 2, 0, 0, 4, 500 * kMiBytes, 0}, {0, 1, 0, 0, 1, 10 * kMiBytes, 0}};
+  shortage.leaking = {shortage.holders.front()};
+  const std::string advice = adviceIn(shortage);
+  CHECK_THAT(advice, ContainsSubstring("keeps ever more memory: it holds 500.00 MiB in 4 blocks"));
+  CHECK_THAT(advice, !ContainsSubstring("Free the"));
+  shortage.leaking.front().bytes = 30 * kMiBytes;
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("less than the 100.00 MiB that are missing"));
+}
+
 TEST_CASE("advice does not repeat what the allocator has said") {
   Shortage shortage{Request{100 * kMiBytes}, 30 * kMiBytes, true, {}, {}, {}};
   shortage.unused = {{"too_small", 120 * kMiBytes, kMiBytes}};
