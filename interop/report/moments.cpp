@@ -56,7 +56,7 @@ std::vector<Moment> momentsOf(const Study& study, std::vector<std::string>& note
   for (const NamedMoment& named : study.subject.moments)
     moments.push_back(
         {MomentKind::kNamed, named.title, std::uint32_t(named.done), {}, true, named.at_us});
-  moments.push_back({MomentKind::kEnd, "The recording ends", study.events(), {}, false});
+  moments.push_back({MomentKind::kEnd, "The recording ends", study.events(), {}, true});
   std::stable_sort(moments.begin(), moments.end(),
                    [](const Moment& a, const Moment& b) { return a.done < b.done; });
   return moments;

@@ -95,6 +95,8 @@ std::vector<std::size_t> byNeed(const std::vector<Moment>& moments) {
   }
   for (std::size_t i = 1; i < failures.size(); ++i)  // from both ends
     needs.push_back(failures[i % 2 == 0 ? i / 2 : failures.size() - 1 - i / 2]);
+  const std::vector<std::size_t> ends = numbersOf(moments, MomentKind::kEnd);
+  needs.insert(needs.end(), ends.begin(), ends.end());
   return needs;
 }
 
