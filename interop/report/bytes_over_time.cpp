@@ -45,6 +45,21 @@ json limitOf(const Study& study) {
   return limit == 0 ? json() : json(limit);
 }
 
+/// The shortest time in which nine of ten recorded events happen: [from, to].
+json busyOf(const Study& study) {
+  const auto& events = study.recorded().events;
+  const std::size_t first = std::size_t(study.recorded().first_recorded);
+  if (events.size() - first < 10) return nullptr;
+  const std::size_t reach = (events.size() - first) * 9 / 10;
+  std::size_t best = first;
+  const auto length = [&](std::size_t from) {
+    return events[from + reach - 1].time_us - events[from].time_us;
+  };
+  for (std::size_t from = first; from + reach <= events.size(); ++from)
+    if (length(from) < length(best)) best = from;
+  return {events[best].time_us, events[best + reach - 1].time_us};
+}
+
 json policiesOf(const Study& study) {
   json policies = json::array();
   for (const PolicyCurve& curve : study.subject.policies) {
@@ -63,7 +78,7 @@ json timeline(const Study& study) {
   return {{"edges", study.columns.edges()},  {"asked", study.peaks.asked},
           {"allocated", allocatedOf(study)}, {"reserved", reservedOf(study)},
           {"limit", limitOf(study)},         {"stacked", stacked(study)},
-          {"policies", policiesOf(study)}};
+          {"policies", policiesOf(study)},   {"busy", busyOf(study)}};
 }
 
 }  // namespace cistern::report

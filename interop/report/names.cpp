@@ -25,14 +25,20 @@ bool saysLine(const recording::Frame& frame) {
   return !frame.file.empty() && frame.file != "??" && frame.line != 0;
 }
 
+/// Where the C library begins a program or a thread, whether or not its file is known.
+bool beginsProgram(const recording::Frame& frame) {
+  return frame.function.starts_with("__libc_start") || frame.function == "_start" ||
+         frame.function == "start_thread" || frame.function.starts_with("clone");
+}
+
 /// Packages that are installed, the system's files, shared libraries, and PyTorch's own sources.
 bool isOfLibrary(const recording::Frame& frame) {
   const auto has = [&](std::string_view part) {
     return frame.file.find(part) != std::string::npos;
   };
-  return has("site-packages/") || has("dist-packages/") || has("/lib/python") || has("/aten/") ||
-         has("/c10/") || has("torch/csrc/") || frame.file.ends_with(".so") || has(".so.") ||
-         frame.file.starts_with('<') ||
+  return beginsProgram(frame) || has("site-packages/") || has("dist-packages/") ||
+         has("/lib/python") || has("/aten/") || has("/c10/") || has("torch/csrc/") ||
+         frame.file.ends_with(".so") || has(".so.") || frame.file.starts_with('<') ||
          (frame.file.starts_with("/usr/") && !frame.file.starts_with("/usr/local/"));
 }
 

@@ -27,6 +27,14 @@ TEST_CASE("a block takes memory until its last use ends") {
   CHECK(allocated[allocated.size() - 2] == 1024);
 }
 
+TEST_CASE("the time line names the shortest time in which nine of ten events happen") {
+  std::string text = "a 512 0 0\na 512 0 1000000\n";
+  for (int i = 0; i < 18; ++i) text += "a 512 0 10\n";
+  const json busy = testing::modelOfText(text)["timeline"]["busy"];
+  CHECK(busy == json{1'000'000, 1'000'170});
+  CHECK(testing::modelOfText("a 512 0 0\n")["timeline"]["busy"].is_null());
+}
+
 TEST_CASE("what is not known is null") {
   const json model = testing::modelOfText("a 512 0 0\na 512 0 10\n");
   CHECK(model["timeline"]["reserved"].is_null());
