@@ -1,6 +1,7 @@
 """The page says in words what failed, who held the memory, what would have helped, and what leaks."""
 
 from conftest import rows, settle, text
+from stories import MIB
 
 
 def test_headline_names_the_failed_request_and_its_step(show):
@@ -26,10 +27,10 @@ def test_largest_holder_at_the_failure_stands_first(show):
 
 def test_leak_is_named_with_its_line(show):
     driver = show()
-    assert "train.py:88 in log_loss has kept 9 blocks, 9 MiB, since 100 ms. It grows by 12.5 MiB a second" in text(
-        driver, "#answer")
+    assert ("train.py:88 in log_loss holds 9 MiB in 9 blocks at the failure. The oldest of them was allocated at "
+            "100 ms. It grows by about 1 MiB in each step.") in text(driver, "#answer")
     assert rows(driver,
-                "leaks") == [["train.py:88 in log_loss", "train", "", "12.5 MiB/s", "9", "9 MiB", "100 ms"]]
+                "leaks") == [["train.py:88 in log_loss", "train", "", "1 MiB a step", "9", "9 MiB", "100 ms"]]
 
 
 def test_page_opens_at_the_failure_and_its_button_leads_there(show):
@@ -46,10 +47,62 @@ def test_parts_without_content_say_why(show):
     driver = show("bare")
     for section, words in {
             "free": "does not say which memory was reserved", "flame": "no call stacks",
-            "leaks": "No call site keeps growing", "labels": "no labels", "calls": "does not tell of calls",
-            "comparison": "This page has one recording"
+            "leaks": "No call site keeps growing"
     }.items():
         assert words in text(driver, f"#{section}")
+
+
+def test_sections_for_which_there_is_nothing_leave_no_card_and_no_entry(show):
+    driver = show("bare")
+    menu = text(driver, "#contents")
+    for section, name in {"labels": "Peaks of labels", "calls": "Device calls", "comparison": "Comparison"}.items():
+        assert not driver.find_element("id", section).is_displayed()
+        assert name not in menu
+    assert "Peaks of labels Device calls Notes" in text(show(), "#contents")
+
+
+def test_menu_has_the_headings_of_the_sections(show):
+    entries = show().execute_script("""return Array.from(document.querySelectorAll("#contents a")).slice(1)
+        .map((a) => [a.textContent, document.querySelector(`${a.getAttribute("href")} h2`).textContent]);""")
+    assert len(entries) > 8 and all(name == heading for name, heading in entries)
+
+
+def test_title_keeps_a_number_and_its_unit_together(show):
+    title = show().execute_script("return document.querySelector('h1').textContent")
+    assert "96\u00a0MiB" in title and "203\u00a0ms" in title and "step 8" in title
+
+
+def failure_in_words(driver, frames, **moment):
+    """The sentence on a request's stack ("own", "foreign" or none), and what a moment lacks in bytes."""
+    return driver.execute_script(
+        """const {names} = cistern.view;
+        return [cistern.sentences.noLine({hasProgram: (stack) => arguments[0] === "own", site: () => "??:0 in call"},
+                                         {stack: arguments[0] === "" ? 0 : 1}),
+                cistern.sentences.lacking({request: null, ...arguments[1]})];""", frames, moment)
+
+
+def test_a_request_without_a_line_of_the_program_says_so(show):
+    driver = show()
+    assert failure_in_words(driver, "")[0] == "The recording has no call stack for this request."
+    assert failure_in_words(driver, "foreign")[0].startswith("No line of the program is in its call stack")
+    assert failure_in_words(driver, "own")[0] == ""
+
+
+def test_memory_that_is_too_little_even_together_is_said_first(show):
+    driver = show()
+    much = {"request": {"bytes": 100 * MIB}, "reserved": 80 * MIB, "allocated": 70 * MIB, "asked": 69 * MIB}
+    assert failure_in_words(driver, "", available=20 * MIB, **much)[1] == 70 * MIB
+    assert failure_in_words(driver, "", available=90 * MIB, **much)[1] is None
+    assert failure_in_words(driver, "", available=None, limit=100 * MIB, **much)[1] == 70 * MIB
+    assert failure_in_words(driver, "", available=None, limit=None, **much)[1] is None
+    card = text(driver, ".card.failure")
+    assert "All that is free and all that could still be reserved are" in card
+    assert card.index("All that is free") < card.index("in pieces")
+
+
+def test_sizes_of_the_model_are_written_as_the_page_writes_them(show):
+    told = show().execute_script("return cistern.units.told('392.63 MiB, 1.50 GiB and 30.00 KiB of 7 blocks')")
+    assert told == "393 MiB, 1.5 GiB and 30 KiB of 7 blocks"
 
 
 def test_snapshot_of_one_moment_is_drawn_whole(show):

@@ -51,8 +51,75 @@ def test_legend_hides_a_series_and_shows_it_again(show):
 
 def test_legend_tells_of_other_policies(show):
     legend = text(show(), "#time .legend")
-    assert "Reserved under torch fails at 203 ms" in legend and "Reserved under torch-expandable 430 MiB" in legend
+    assert "Reserved under torch fails at 203 ms" in legend and "Reserved under torch-expandable peak 430 MiB" in legend
     assert "Limit 384 MiB" in legend
+
+
+def test_chart_explains_its_signs_its_dashes_and_the_policies(show):
+    driver = show()
+    signs = text(driver, "#time .signs")
+    assert "✕ failed request" in signs and "▲ peak" in signs and "■ end" in signs and "marks of the program" in signs
+    dashes = driver.execute_script("""return Array.from(document.querySelectorAll("#time .legend .dash line"))
+        .map((line) => line.getAttribute("stroke-dasharray"));""")
+    assert dashes == ["6 3", "2 3", "8 4"]
+    assert "would have reserved for the same requests" in text(driver, "#policies-about")
+
+
+def test_peak_has_a_sign_beside_a_failure(show):
+    driver = show()
+    places = driver.execute_script("""return ["failure", "peak"].map((kind) =>
+        document.querySelector(`.flag.${kind}`).getBoundingClientRect().left);""")
+    assert abs(places[0] - places[1]) > 20
+
+
+def test_chart_opens_where_the_events_are(driver, tmp_path):
+    import assemble
+    recording = stories.training_recording()[0]
+    times = [m["at_us"] for m in recording["moments"] if m["kind"] in ("failure", "peak")]
+    first, last = min(times), max(times)
+    recording["timeline"]["busy"] = [first - 1000, last + 1000]
+    path = tmp_path / "busy.html"
+    path.write_text(assemble.page(models.model(recording)))
+    driver.get(path.as_uri())
+    settle(driver)
+    shown = "return document.querySelector('#chart').timeline.shown"
+    start, end = driver.execute_script(shown)
+    assert first - 2000 < start < first and last < end < last + 2000
+    assert "nine of ten events" in text(driver, "#chart-part")
+    button = driver.find_element("xpath", "//*[@id='time']//button[text()='Show all']")
+    driver.execute_script("arguments[0].click()", button)  # the page may still scroll
+    settle(driver)
+    assert driver.execute_script(shown)[0] == 0
+
+
+def test_map_legend_has_what_the_map_shows(show):
+    driver = show()
+    driver.execute_script("cistern.view.goMoment(arguments[0])", fail_index(driver))
+    settle(driver)
+    legend = text(driver, "#map .legend")
+    assert "no memory there" in legend and "reserved, free" in legend
+    assert "all others" not in legend and "waits for other streams" not in legend
+
+
+def test_flame_graph_of_the_failure_and_of_the_chosen_moment(show):
+    driver = show()
+    assert text(driver, "#flame-detail").startswith("All call stacks: 293 MiB")
+    choose(driver, "flame-kind", "moment")
+    driver.execute_script("cistern.view.goEvent(0, 3)")
+    settle(driver)
+    sums = driver.execute_script("return cistern.state.sums(cistern.view.window(0), 3).asked")
+    assert text(driver, "#flame-detail").startswith(f"All call stacks: {sums // MIB} MiB")
+
+
+def test_two_stacks_of_one_line_are_told_apart_by_their_callers(show):
+    names = show().execute_script("""const recording = {frames: [["main", "a.py", 1], ["f", "a.py", 2], ["g", "a.py", 3],
+        ["keep", "b.py", 9], ["__libc_start_main", "??", 0]], stacks: [[0, 0], [0, 0], [1, 1], [2, 3], [1, 2], [4, 3], [0, 4]],
+        labels: [["", 0]], timeline: {stacked: {}}};
+        const names = new cistern.Names(recording);
+        return [names.apart(3, [3, 5]), names.apart(5, [3, 5]), names.apart(3, [3]), names.hasProgram(6)];""")
+    assert names == [
+        "b.py:9 in keep, called from a.py:2 in f", "b.py:9 in keep, called from a.py:3 in g", "b.py:9 in keep",
+        False]
 
 
 def test_zoom_buttons_wheel_and_brush_change_what_is_shown(show):
@@ -89,7 +156,7 @@ def test_hover_over_the_timeline_tells_the_values(show):
         "const box = document.querySelector('#chart'); return box.timeline.view.column("
         "box.timeline.x.invert(box.clientWidth / 2))")
     asked = driver.execute_script("return cistern.view.recording.timeline.asked[arguments[0]]", column)
-    assert f"Asked for, in all {round(asked / MIB)} MiB" in hint and "Reserved 340 MiB" in hint
+    assert f"In use, in all {round(asked / MIB)} MiB" in hint and "Reserved 340 MiB" in hint
 
 
 def test_timeline_as_a_table_has_the_peaks(show):

@@ -78,12 +78,39 @@ def test_holders_group_by_line_and_by_label(show):
     assert rows(driver, "holders")[1][3:6] == ["16", "12 MiB", "81 MiB"]
 
 
+def test_a_line_of_the_program_unfolds_into_its_call_paths(show):
+    driver = show()
+    rows_of = """const {recording, names} = cistern.view;
+        const stacks = Array.from(recording.stacks.keys()).filter((stack) => stack > 0);
+        const other = stacks.find((stack) => stack !== 0 && names.site(stack).startsWith("model.py:64"));
+        recording.stacks.push([recording.stacks[other][0] - 1, recording.stacks[other][1]]);
+        const moment = recording.moments[arguments[0]];
+        moment.holders.push([recording.stacks.length - 1, 0, 0, 0, 1, 1 << 20, 1 << 20]);"""
+    driver.execute_script(rows_of, fail_index(driver))
+    driver.execute_script("document.querySelector(`input[name='holders-by'][value='line']`).click()")
+    at_failure(driver)
+    summary = next(found for found in driver.find_elements("css selector", "#holders tbody summary")
+                   if "2 call paths" in found.text)
+    summary.click()
+    settle(driver)
+    assert len(driver.find_elements("css selector", "#holders tbody .paths > li")) == 2
+
+
+def test_a_failed_request_sticks_out_past_the_limit(show):
+    driver = show()
+    at_failure(driver)
+    ends = driver.execute_script("""return [".balance .asked-for", ".balances > .limit"].map((selector) =>
+        document.querySelector(selector).getBoundingClientRect().right);""")
+    assert ends[0] > ends[1] + 5
+    assert "Limit 384 MiB" in text(driver, "#balance")
+
+
 def test_scrubbing_events_changes_holders_and_says_where(show):
     driver = show()
     at_failure(driver)
     go_event(driver, 0)
     first = driver.execute_script("return cistern.view.recording.windows[1].first")
-    assert text(driver, "#scrub-about") == f"after event {first}"
+    assert text(driver, "#scrub-about") == f"as of event {first}"
     assert text(driver, "#scrub-title") == "Between moments"
     before = rows(driver, "holders")
     go_event(driver, 30)
@@ -125,7 +152,7 @@ def test_outside_windows_the_largest_keys_of_the_timeline_stand_in(show):
     assert "told apart by call site" in text(driver, "#holders-found")
     column = driver.execute_script("return cistern.view.column(100000)")
     asked = driver.execute_script("return cistern.view.recording.timeline.asked[arguments[0]]", column)
-    assert text(driver, "#balance").startswith(f"Asked for by the program {round(asked / MIB)} MiB")
+    assert text(driver, "#balance").startswith(f"In use by the program {round(asked / MIB)} MiB")
 
 
 def test_keys_on_the_chart_move_the_moment(show):
@@ -144,7 +171,7 @@ def test_keys_on_the_chart_move_the_moment(show):
     chart.send_keys(Keys.PAGE_DOWN)
     settle(driver)
     assert text(driver, "#scrub-title") == "step 1"
-    assert "asked for" in chart.get_attribute("aria-valuetext")
+    assert "in use" in chart.get_attribute("aria-valuetext")
 
 
 def test_click_on_the_chart_chooses_that_time(show):
@@ -155,6 +182,8 @@ def test_click_on_the_chart_chooses_that_time(show):
     settle(driver)
     us = driver.execute_script("return cistern.view.position.us")
     assert driver.switch_to.active_element == chart
+    place = driver.execute_script("return document.querySelector('#chart').timeline.x(cistern.view.position.us)")
+    assert abs(place - chart.size["width"] / 2) < 1.5
     assert 0.4 < us / driver.execute_script("return cistern.view.recording.duration_us") < 0.6
 
 

@@ -82,7 +82,8 @@ def training_recording(name="training"):
     ]
     recording["leaks"] = [{
         "stack": known["log"], "label": known["train"], "blocks": 9, "bytes": 9 * MIB, "first_us": 100000,
-        "growth": [MIB * (i * 9 // 19) for i in range(20)], "bytes_per_second": 12.5 * MIB
+        "growth": [MIB * (i * 9 // 19) for i in range(20)], "bytes_per_second": 12.5 * MIB, "bytes_per_step": MIB,
+        "size": None
     }]
     recording["labels_peak"] = [{
         "label": known["train"], "peak": 420 * MIB, "at_us": failure["at_us"], "end": 101 * MIB

@@ -55,10 +55,10 @@ cistern.answer = (() => {
     const limit = view.recording.timeline.limit;
     const reserved = d3.max(view.recording.timeline.reserved || []);
     const rows = [
-      ["Peak asked for", top ? units.bytes(top.asked) : "0 B", top && `at ${view.time(top.at_us)}`],
+      ["Peak in use", top ? units.bytes(top.asked) : "0 B", top && `at ${view.time(top.at_us)}`],
       [
         "Peak reserved", reserved === undefined ? "not known" : units.bytes(reserved),
-        reserved && top ? `${units.percent(top.asked, reserved)} of it asked for` : ""
+        reserved && top ? `${units.percent(top.asked, reserved)} of it in use` : ""
       ],
       ["Limit", limit === null ? "not known" : units.bytes(limit), ""],
       ["Failed requests", units.count(view.recording.failed), ""],
@@ -125,12 +125,13 @@ cistern.answer = (() => {
   }
 
   function growing(view) {
-    const {leaks} = view.recording;
+    const {leaks, moments} = view.recording;
+    const then = failures(view.recording)[0] || moments.find(({kind}) => kind === "end");
     if (leaks.length === 0) return null;
     const items = leaks.slice(0, 3).map(
         (leak) =>
             el("li", {}, el("strong", {text: view.names.holder([leak.stack, leak.label, 0, 0])}),
-               ` ${sentences.kept(view, leak)}. It grows by ${sentences.growth(leak)}.`));
+               ` ${sentences.holds(view, leak, then)}. It grows by ${sentences.growth(leak)}.`));
     return el(
         "div", {class: "card"}, el("h2", {text: "What keeps growing"}), el("ul", {}, items),
         el("p", {}, el("a", {href: "#leaks", text: "All places that grow, with their stacks"})));
@@ -178,7 +179,7 @@ cistern.answer = (() => {
   }
 
   function draw(body, view) {
-    document.getElementById("answer-title").textContent = headline(view);
+    document.getElementById("answer-title").textContent = units.unbroken(headline(view));
     const failed = failures(view.recording);
     const [first, ...others] = cistern.failureCards(view, failed);
     const cards = [first, heldCard(view, failed), growing(view), compared(view), ...others];

@@ -4,8 +4,8 @@ cistern.Balance = class {
   constructor() {
     const {el} = cistern;
     const kinds = [
-      ["asked", "Asked for by the program"], ["rounding", "Rounding"],
-      ["free", "Reserved, but free"], ["beyond", "Not reserved, up to the limit"]
+      ["asked", "In use by the program"], ["rounding", "Rounding"], ["free", "Reserved, but free"],
+      ["beyond", "Not reserved, up to the limit"]
     ];
     this.parts = kinds.map(([name, title]) => this.part(name, title));
     this.bar = el("div", {class: "balance", role: "img"}, this.parts.map(({bar}) => bar));
@@ -15,9 +15,12 @@ cistern.Balance = class {
     this.before = el("span");  // up to where the request would have begun
     this.requestBar =
         el("div", {class: "balance request", role: "img"}, this.before, this.request.bar);
-    const keys = [...this.parts, this.request].map(({key}) => key);
-    this.node = el(
-        "div", {id: "balance"}, this.bar, this.requestBar, el("ul", {class: "legend plain"}, keys));
+    this.limit = this.part("limit", "Limit");
+    const keys = [...this.parts, this.request, this.limit].map(({key}) => key);
+    this.node =
+        el("div", {id: "balance"},
+           el("div", {class: "balances"}, this.bar, this.requestBar, this.limit.bar),
+           el("ul", {class: "legend plain"}, keys));
   }
 
   part(name, title) {
@@ -35,6 +38,13 @@ cistern.Balance = class {
     cistern.setText(part.size, cistern.units.bytes(bytes));
   }
 
+  /** A line at the limit, over both bars. */
+  setLimit(limit, scale) {
+    this.limit.bar.hidden = this.limit.key.hidden = !limit;
+    this.limit.bar.style.left = `${Math.min(100, (100 * (limit || 0)) / scale)}%`;
+    cistern.setText(this.limit.size, cistern.units.bytes(limit));
+  }
+
   /**
    * `asked`, `allocated`, `reserved` and `limit` in bytes, or null; `request`: the one that
    * failed, or null.
@@ -45,10 +55,11 @@ cistern.Balance = class {
     const held = Math.max(used, reserved ?? used);
     const left = limit ? Math.max(0, limit - held) : 0;
     const wanted = request ? request.bytes : 0;
-    const scale = Math.max(held + left, held + wanted, 1);
+    const scale = Math.max(held + left, held + wanted, 1) * (wanted > 0 ? 1.01 : 1);
     const sizes = [asked, used - asked, held - used, left];
     this.parts.forEach((part, i) => this.set(part, sizes[i], scale));
     this.set(this.request, wanted, scale);
+    this.setLimit(limit, scale);
     this.requestBar.hidden = wanted === 0;
     this.before.style.width = `${(100 * held) / scale}%`;
     cistern.setText(

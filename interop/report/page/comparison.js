@@ -26,7 +26,7 @@ cistern.comparison = (() => {
             .attr("role", "img")
             .attr(
                 "aria-label",
-                `Memory asked for over time: ${before.name} dashed, ${after.name} drawn through`);
+                `Memory in use over time: ${before.name} dashed, ${after.name} drawn through`);
     cistern.byteTicks(most).forEach((tick) => {
       svg.append("line")
           .attr("class", "grid")
@@ -87,7 +87,7 @@ cistern.comparison = (() => {
         }),
         curves(before, after), el("p", {
           class: "soft",
-          text: `Asked for over time, each recording from its start to its end. Dashed: ${
+          text: `In use over time, each recording from its start to its end. Dashed: ${
               before.name}. Drawn through: ${after.name}.`
         }),
         ...part("What grew", comparison.grew, "Nothing holds more than before."),

@@ -20,6 +20,17 @@ cistern.failureCards = (() => {
     return parts.join(" ");
   }
 
+  /** Whether the memory would have been too little even in one piece. */
+  function shortage(moment) {
+    const lacking = sentences.lacking(moment);
+    return lacking === null ?
+        null :
+        el("p", {class: "lacking"}, el("strong", {
+             text: "All that is free and all that could still be reserved are " +
+                 `${units.bytes(lacking)} too little.`
+           }));
+  }
+
   /** For a failure whose free memory nobody has accounted for. */
   function unexplained({reserved, allocated, asked}) {
     if (reserved === null) return "The recording does not say which memory was reserved.";
@@ -36,21 +47,22 @@ cistern.failureCards = (() => {
                                          sentences.origin(view.names, moment.request)}.` :
                                      "A request failed.";
     const why = moment.unused.map(sentences.unused);
+    const noLine = moment.request ? sentences.noLine(view.names, moment.request) : "";
     return el(
         "article", {class: "card failure"},
         el("h2",
            {text: `Failed at ${view.time(moment.at_us)}${sentences.during(view, moment.at_us)}`}),
-        el("p", {text: request}),
+        el("p", {text: request}), noLine ? el("p", {class: "soft", text: noLine}) : null,
         moment.request && moment.request.stack > 0 ?
             cistern.stackElement(view.names, moment.request.stack) :
             null,
-        el("h3", {text: "Why it did not fit"}), el("p", {text: room(moment)}),
+        el("h3", {text: "Why it did not fit"}), shortage(moment), el("p", {text: room(moment)}),
         why.length > 0 ? list(why) : el("p", {text: unexplained(moment)}),
         moment.device_error ?
             el("p", {class: "soft", text: `The device said: ${moment.device_error}`}) :
             null,
         el("h3", {text: "What would have made it fit"}),
-        moment.advice.length > 0 ? list(moment.advice) :
+        moment.advice.length > 0 ? list(moment.advice.map(units.told)) :
                                    el("p", {text: "The recording does not say enough to tell."}),
         el("button", {
           type: "button",

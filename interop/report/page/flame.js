@@ -4,13 +4,15 @@ cistern.Flame = class {
   constructor(body, view) {
     this.view = view;
     this.kinds = [
-      ["peak", "At the peak"], ["end", "At the end"], ["longest", "Longest lived"]
-    ].filter(([kind]) => (view.recording.flame[kind] || []).length > 0);
+      ["failure", "At the failure"], ["peak", "At the peak"], ["end", "At the end"],
+      ["longest", "Longest lived"], ["moment", "At the chosen moment"]
+    ].filter(([kind]) => kind === "moment" || this.rows(kind).length > 0);
+    if (this.kinds.length === 1) this.kinds = [];  // no moment has anything
     if (this.kinds.length === 0) {
       body.replaceChildren(cistern.empty("Nothing lived at the peak, so there is no flame graph."));
       return;
     }
-    if (!this.kinds.some(([kind]) => view.recording.flame[kind].some(([stack]) => stack > 0))) {
+    if (!this.kinds.some(([kind]) => this.rows(kind).some(([stack]) => stack > 0))) {
       body.replaceChildren(
           cistern.empty("The recording has no call stacks, so there is no flame graph."));
       return;
@@ -18,6 +20,21 @@ cistern.Flame = class {
     this.build(body);
     this.load(this.kinds[0][0]);
     view.on("redraw", () => this.draw());
+    view.on("position", () => {
+      if (this.kind === "moment") this.load("moment");
+    });
+  }
+
+  /** [stack, bytes, blocks, …] of a choice. */
+  rows(kind) {
+    const {flame, moments} = this.view.recording;
+    if (flame[kind]) return flame[kind];
+    const ofHolders = (holders) =>
+        holders.map(([stack, , , , blocks, bytes]) => [Math.max(0, stack), bytes, blocks]);
+    if (kind === "moment")
+      return this.view.position ? ofHolders(cistern.holderRows.told(this.view) || []) : [];
+    const failed = moments.find((moment) => moment.kind === "failure");
+    return failed ? ofHolders(failed.holders) : [];
   }
 
   build(body) {
@@ -53,7 +70,7 @@ cistern.Flame = class {
   }
 
   load(kind) {
-    this.root = cistern.flameTree(this.view.names, this.view.recording.flame[kind]);
+    this.root = cistern.flameTree(this.view.names, this.rows(kind));
     this.kind = kind;
     this.zoomTo(this.root);
   }
@@ -71,6 +88,11 @@ cistern.Flame = class {
         `, living ${units.duration(node.life / node.blocks)} on average` :
         "";
     const name = node === this.root ? "All call stacks" : node.data.name;
+    if (this.root.value === 0) {
+      this.detail.textContent =
+          "Between the parts that are kept one by one, the call stacks of a moment are not known.";
+      return;
+    }
     this.detail.textContent =
         `${name}: ${units.bytes(node.value)} in ${units.counted(node.blocks, "block")}, ` +
         `${units.percent(node.value, this.root.value)} of all${life}`;

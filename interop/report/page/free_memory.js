@@ -12,12 +12,10 @@ cistern.freeMemory = (() => {
     const parts = [cistern.table.table(
         "Free memory, and why it is unused",
         [["Why", false], ["Bytes", true], ["Largest piece", true]], rows)];
-    if (moment.advice.length > 0) {
+    if (moment.advice.length > 0)
       parts.push(
-          el("h3",
-             {text: moment.kind === "failure" ? "What would have made it fit" : "What would help"}),
-          el("ul", {class: "advice"}, moment.advice.map((text) => el("li", {text}))));
-    }
+          el("p", {},
+             el("a", {href: "#answer", text: "The answer says what would have made it fit."})));
     if (moment.device_error)
       parts.push(el("p", {class: "soft", text: `The device said: ${moment.device_error}`}));
     return parts;

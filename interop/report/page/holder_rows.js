@@ -11,11 +11,20 @@ cistern.holderRows = (() => {
     return window === null ? null : cistern.state.holders(view.window(window), at);
   }
 
-  function ofHolder(names, [stack, label, pool, stream, blocks, bytes, largest]) {
+  /** The line of a stack, and its caller where others have the same line and library. */
+  function apartFrom(names, stack, stacks) {
+    const twins = stacks.filter(
+        (other) => other !== stack && names.throughName(other) === names.throughName(stack));
+    const caller = twins.length > 0 ? names.differingFrame(stack, twins) : null;
+    return caller ? `${names.site(stack)}, called from ${cistern.Names.lineOf(caller)}` :
+                    names.site(stack);
+  }
+
+  function ofHolder(names, [stack, label, pool, stream, blocks, bytes, largest], stacks) {
     const isRest = stack === -1;
     return {
       key: `${stack} ${label} ${pool} ${stream}`,
-      title: () => stack > 0 ? cistern.stackElement(names, stack) :
+      title: () => stack > 0 ? cistern.stackElement(names, stack, apartFrom(names, stack, stacks)) :
                                el("span", {text: names.holder([stack, label, pool, stream])}),
       label: !isRest && label > 0 ? names.label(label) : "",
       place: isRest ? "" : `${names.pool(pool)}, ${names.stream(stream)}`,
@@ -40,13 +49,41 @@ cistern.holderRows = (() => {
     const sums = new Map();
     holders.forEach(([stack, label, , , blocks, bytes, largest]) => {
       const name = by === "line" || stack === -1 ? names.site(stack) : names.label(label);
-      const sum = sums.get(name) || {blocks: 0, bytes: 0, largest: 0};
+      const sum = sums.get(name) || {blocks: 0, bytes: 0, largest: 0, paths: new Map()};
+      if (by === "line" && stack > 0) sum.paths.set(stack, (sum.paths.get(stack) || 0) + bytes);
       sum.blocks += blocks;
       sum.bytes += bytes;
       sum.largest = Math.max(sum.largest, largest);
       sums.set(name, sum);
     });
-    return Array.from(sums, ([name, sum]) => named(name, sum)).sort((a, b) => b.bytes - a.bytes);
+    return Array
+        .from(sums, ([name, sum]) => ({
+                      ...named(name, sum),
+                      key: `${by} ${name} ${[...sum.paths].join()}`,
+                      title: () => callPaths(names, name, sum.paths)
+                    }))
+        .sort((a, b) => b.bytes - a.bytes);
+  }
+
+  /** A line that unfolds into the call paths that reach it, each with its bytes. */
+  function callPaths(names, name, paths) {
+    const sorted = [...paths].sort((a, b) => b[1] - a[1]);
+    if (sorted.length === 0) return el("span", {text: name});
+    if (sorted.length === 1) return cistern.stackElement(names, sorted[0][0]);
+    const stacks = sorted.map(([stack]) => stack);
+    const items = () => sorted.map(
+        ([stack, bytes]) =>
+            el("li", {}, el("small", {text: cistern.units.bytes(bytes)}),
+               cistern.stackElement(names, stack, names.apart(stack, stacks))));
+    const list = el("ul", {class: "paths"});
+    const fill = () => {
+      if (list.childElementCount === 0) list.append(...items());
+    };
+    return el(
+        "details", {class: "site", on: {toggle: fill}},
+        el("summary", {}, name,
+           el("small", {text: cistern.units.counted(sorted.length, "call path")})),
+        list);
   }
 
   /** Outside windows the timeline knows the largest only, by one thing at a time. */
@@ -93,9 +130,10 @@ cistern.holderRows = (() => {
     const wanted = view.wanted ?
         holders.filter((holder) => holder[0] >= 0 && view.matches(...holder.slice(0, 4))) :
         holders;
-    const rows = by === "stack" ? wanted.map((holder) => ofHolder(view.names, holder)) :
+    const stacks = [...new Set(wanted.map(([stack]) => stack).filter((stack) => stack > 0))];
+    const rows = by === "stack" ? wanted.map((holder) => ofHolder(view.names, holder, stacks)) :
                                   merged(view.names, wanted, by);
     return {rows, sum, about: ""};
   }
-  return at;
+  return {at, told};
 })();

@@ -53,7 +53,7 @@ cistern.Holders = class {
   draw() {
     if (!this.view.position) return;
     const {units} = cistern;
-    const {rows, sum, about} = cistern.holderRows(this.view, this.by);
+    const {rows, sum, about} = cistern.holderRows.at(this.view, this.by);
     const has = (name) => rows.some((row) => row[name] !== "");
     this.table.classList.toggle("no-labels", !has("label"));
     this.table.classList.toggle("no-places", !has("place"));

@@ -32,16 +32,20 @@ cistern.lists = (() => {
       return;
     }
     const hasLabels = view.recording.labels.length > 1;
+    const growth = (leak) => leak.bytes_per_step > 0 ?
+        `${units.bytes(leak.bytes_per_step)} a step` :
+        leak.bytes_per_second > 0 ? `${units.bytes(leak.bytes_per_second)}/s` :
+                                    "not known";
     const row = (leak) =>
         [leak.stack > 0 ? cistern.stackElement(view.names, leak.stack) :
                           view.names.holder([0, leak.label, 0, 0]),
          ...(hasLabels ? [leak.label > 0 ? view.names.label(leak.label) : ""] : []),
-         sparkline(leak.growth),
-         view.recording.has_times ? `${units.bytes(leak.bytes_per_second)}/s` : "not known",
-         units.count(leak.blocks), units.bytes(leak.bytes), view.time(leak.first_us)];
+         sparkline(leak.growth), growth(leak), units.count(leak.blocks), units.bytes(leak.bytes),
+         view.time(leak.first_us)];
     const columns = [
-      ["Call site", false], ...(hasLabels ? [["Label", false]] : []), ["Over time", false],
-      ["Grows by", true], ["Blocks kept", true], ["Bytes kept", true], ["Since", true]
+      ["Call site", false], ...(hasLabels ? [["Label", false]] : []), ["Since then", false],
+      ["Grows by", true], ["Blocks at the end", true], ["Bytes at the end", true],
+      ["Oldest block from", true]
     ];
     body.replaceChildren(
         el("p", {

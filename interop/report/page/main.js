@@ -60,6 +60,8 @@
     part("labels", (node) => cistern.lists.labels(node, shown));
     part("calls", (node) => cistern.lists.calls(node, shown));
     part("comparison", (node) => cistern.comparison.draw(node, shown));
+    hideEmpty(recording, model);
+    contents();
     body("notes").replaceChildren(notes(recording, model), keys());
     document.title = `${recording.name}: ${cistern.answer.headline(shown)}`;
     first(shown);
@@ -78,12 +80,26 @@
       shown.goTime(timeline.edges[0]);
   }
 
+  /** Sections that a recording has nothing for leave no card and no entry. */
+  function hideEmpty(recording, model) {
+    const empty = {
+      labels: recording.labels_peak.length === 0,
+      calls: recording.calls.every(([, count]) => count === 0),
+      comparison: !model.comparison
+    };
+    Object.entries(empty).forEach(([id, isEmpty]) => {
+      document.getElementById(id).hidden = isEmpty;
+    });
+  }
+
+  /** The menu has the sections' headings; the answer's heading is a sentence. */
   function contents() {
+    const name = (section) =>
+        section.id === "answer" ? "Answer" : section.querySelector("h2").textContent;
     const entries =
-        Array.from(document.querySelectorAll("section[data-short]"))
-            .map(
-                (section) =>
-                    el("li", {}, el("a", {href: `#${section.id}`, text: section.dataset.short})));
+        Array.from(document.querySelectorAll("main section"))
+            .filter((section) => !section.hidden)
+            .map((section) => el("li", {}, el("a", {href: `#${section.id}`, text: name(section)})));
     document.getElementById("contents").replaceChildren(...entries);
   }
 
@@ -121,7 +137,6 @@
       if (view) view.repaint(printing);
     });
     chooser(model);
-    contents();
     listen();
     show(model, model.comparison ? model.comparison.after : 0);
     document.documentElement.dataset.ready = "yes";

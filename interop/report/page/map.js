@@ -69,12 +69,40 @@ cistern.Map = class {
     const keys = [...ranks].map(
         ([key, rank]) =>
             entry(cistern.colours.ofRank(rank), this.view.names.key(this.view.by, key)));
-    this.legendList.replaceChildren(
-        ...keys, entry(colours.rest, "all others"),
-        entry(colours.reserved, tinted ? "pale: reserved, free" : "reserved, free"),
-        entry(colours.pending, "freed, waits for other streams"));
+    const series = colours.series.length;
+    const others = [
+      entry(colours.rest, "all others"),
+      entry(colours.reserved, tinted ? "pale: reserved, free" : "reserved, free"),
+      entry(colours.pending, "freed, waits for other streams"),
+      entry(colours.panel, "no memory there, or another segment begins further on")
+    ];
+    others[3].firstChild.classList.add("bordered");
+    this.keys = [
+      ...[...ranks.values()].map((rank, i) => [rank, keys[i]]), [series, others[0]],
+      ["free", others[1]], ["pending", others[2]], ["none", others[3]]
+    ];
+    this.legendList.replaceChildren(...keys, ...others);
+    this.legendFor = null;
     const radio = this.switcher && this.switcher.querySelector(`input[value="${this.view.by}"]`);
     if (radio) radio.checked = true;
+  }
+
+  /** Leaves in the legend what the map shows now. */
+  prune(layout, at) {
+    if (this.legendFor === `${at} ${this.view.wanted}` || !this.keys) return;
+    this.legendFor = `${at} ${this.view.wanted}`;
+    const {window} = layout;
+    const seen = new Set(["none"]);
+    for (let b = window.placed; b < window.blocks; b += 1) {
+      if (window.lives(b, at))
+        seen.add(layout.ranks[b]);
+      else if (window.waits(b, at))
+        seen.add("pending");
+    }
+    if (cistern.state.sums(window, at).free > 0) seen.add("free");
+    this.keys.forEach(([key, node]) => {
+      node.hidden = !seen.has(key);
+    });
   }
 
   /**
@@ -140,12 +168,13 @@ cistern.Map = class {
     paint.axis(
         context, sight, (offset) => "0x" + Math.round(layout.tape.address(offset)).toString(16));
     paint.exact(this.picture, layout, at, this.ranks(layout), paint.freeColours(this.view));
+    this.prune(layout, at);
     this.picture.end(context);
     paint.ticks(context, sight, layout, at);
     if (this.chosen >= 0) this.drawChosen(context, layout, sight);
     const {units} = cistern;
     this.setAbout(
-        `Exact: every block after event ${units.count(layout.window.first + at)}. A row is ${
+        `Exact: every block as of event ${units.count(layout.window.first + at)}. A row is ${
             units.bytes(sight.rowBytes)}.` +
         (this.view.wanted ? " Pale: what the search above does not look for." : ""));
   }
@@ -184,6 +213,7 @@ cistern.Map = class {
         context, sight, (offset) => "0x" + Math.round(heat.address(offset)).toString(16));
     cistern.mapPaint.coarse(this.picture, heat, heat.column(this.view.position.us));
     this.picture.end(context);
+    this.legendList.hidden = true;
     this.setAbout(
         `Coarse: the darker, the more of ${
             cistern.units.bytes(heat.model.row_bytes)} is allocated. ` +

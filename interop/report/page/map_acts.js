@@ -30,11 +30,15 @@ cistern.mapActs = (map) => {
     const age = view.recording.has_times ?
         `lives for ${units.duration(Math.max(0, us - window.since[b]))}` :
         `lives for ${units.counted(Math.max(0, Math.round(us - window.since[b])), "event")}`;
+    const freed = window.freed[b] <= window.count ?
+        `, freed at ${view.time(window.timeAt(window.freed[b]))}` :
+        window.first + window.count >= view.recording.events ? ", never freed in this recording" :
+                                                               "";
     const label = window.label[b] > 0 ? `, labelled “${view.names.label(window.label[b])}”` : "";
     return `${units.bytes(window.bytes[b])} from ${view.names.site(window.stack[b])}${label}, ${
                view.names.pool(window.pool[b])}, ` +
         `${view.names.stream(window.stream[b])}; ${
-               window.lives(b, at) ? age : "freed, waits for other streams"}`;
+               window.lives(b, at) ? age + freed : "freed, waits for other streams"}`;
   }
 
   function hint(event) {

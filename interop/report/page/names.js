@@ -13,6 +13,7 @@ cistern.Names = class {
     this.recording = recording;
     this.paths = new Map();
     this.lines = new Map();
+    this.throughNames = new Map();
   }
 
   /** The stack's frames, the innermost first: each [function, file, line]. */
@@ -31,7 +32,7 @@ cistern.Names = class {
   static isLibrary([name, file, line]) {
     const hasPlace = line > 0 || /\+0x[0-9a-f]+$/.test(file);
     return !hasPlace || cistern.LIBRARIES.some((pattern) => pattern.test(file)) ||
-        /^(std|__gnu_cxx)::|^operator new/.test(name);
+        /^(std|__gnu_cxx)::|^operator new|^__libc_start|^_start$|^start_thread$|^clone/.test(name);
   }
 
   /** A file's name; recorders write "??" where they know none. */
@@ -83,6 +84,9 @@ cistern.Names = class {
     return this.lines.get(stack);
   }
 
+  /** Whether a line of the program itself is in a stack. */
+  hasProgram(stack) { return this.frames(stack).some((f) => !cistern.Names.isLibrary(f)); }
+
   /** The line of the program that a stack comes from: "train.py:42 in forward". */
   site(stack) {
     if (stack === -1) return "all others";
@@ -130,19 +134,42 @@ cistern.Names = class {
   /** The name of a key by which memory is stacked and coloured. */
   key(by, key) {
     if (by !== "site") return this[by](key);
-    const through = this.sharesSite(key) ? this.through(key) : "";
-    return through ? `${this.site(key)} through ${through}` : this.site(key);
+    if (!(key > 0)) return this.site(key);
+    const keys = (this.recording.timeline.stacked.site || []).map(([other]) => other);
+    return this.apart(key, keys);
   }
 
-  /** Whether the timeline has another call stack from the same line. */
-  sharesSite(stack) {
-    if (!this.stacksAtSite) {
-      this.stacksAtSite = new Map();
-      (this.recording.timeline.stacked.site || []).forEach(([key]) => {
-        this.stacksAtSite.set(this.site(key), (this.stacksAtSite.get(this.site(key)) || 0) + 1);
-      });
+  /** A stack's line with the library's line that it reached. */
+  throughName(stack) {
+    if (!this.throughNames.has(stack)) {
+      const through = this.through(stack);
+      this.throughNames.set(
+          stack, through ? `${this.site(stack)} through ${through}` : this.site(stack));
     }
-    return this.stacksAtSite.get(this.site(stack)) > 1;
+    return this.throughNames.get(stack);
+  }
+
+  /** A stack's name that tells it from the others: its line, then more of its frames as needed. */
+  apart(stack, others) {
+    const twins = (name) =>
+        others.filter((other) => other > 0 && other !== stack && name(other) === name(stack));
+    const bySite = twins((s) => this.site(s));
+    if (bySite.length === 0) return this.site(stack);
+    const name = this.throughName(stack);
+    const left = bySite.filter((other) => this.throughName(other) === name);
+    const caller = left.length > 0 ? this.differingFrame(stack, left) : null;
+    return caller ? `${name}, called from ${cistern.Names.lineOf(caller)}` : name;
+  }
+
+  /** The first frame, from the program's line outward, at which a stack differs from another. */
+  differingFrame(stack, others) {
+    const outward = (s) => {
+      const frames = this.frames(s);
+      return frames.slice(Math.max(0, frames.indexOf(this.programFrame(s))));
+    };
+    const own = outward(stack);
+    const theirs = others.map(outward);
+    return own.find((frame, i) => theirs.some((other) => other[i] !== frame)) || null;
   }
 
   /** What a holder is called: its line, or its label, or where it lies. */
@@ -161,26 +188,4 @@ cistern.Names = class {
         .join("\n")
         .toLowerCase();
   }
-};
-
-/** A stack as an expandable element: its line, and behind it every frame. */
-cistern.stackElement = (names, stack, title = names.site(stack)) => {
-  const el = cistern.el;
-  const frames = stack > 0 ? names.frames(stack) : [];
-  if (frames.length === 0) return el("span", {class: "site", text: title});
-  const list = el("ol", {class: "stack"});
-  const fill = () => {
-    if (list.childElementCount === 0) {
-      list.append(...frames.map((frame) => el("li", {
-                                  class: cistern.Names.isLibrary(frame) ? "library" : "program",
-                                  text: cistern.Names.frameText(frame)
-                                })));
-    }
-  };
-  const through = names.through(stack);
-  const details = el(
-      "details", {class: "site", on: {toggle: fill}},
-      el("summary", {}, title, through ? el("small", {text: `through ${through}`}) : null), list);
-  details.fill = fill;  // for paper, which does not wait for the event
-  return details;
 };

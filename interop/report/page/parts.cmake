@@ -1,7 +1,7 @@
 # The page's scripts, in the order in which they read one another.
 set(cistern_page_scripts
     cistern.js
-    units.js elements.js tables.js names.js data.js colours.js theme.js canvas.js
+    units.js elements.js tables.js names.js stack_element.js data.js colours.js theme.js canvas.js
     reserved_pieces.js window.js state.js view.js sentences.js
     failure_cards.js answer.js
     timeline_paint.js timeline.js timeline_zoom.js timeline_table.js

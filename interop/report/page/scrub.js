@@ -49,14 +49,14 @@ cistern.scrub = (() => {
     parts.along.setAttribute("aria-valuetext", view.time(us));
     parts.events.disabled = window === null;
     if (window === null) {
-      cistern.setText(parts.about, "not kept one by one here");
+      cistern.setText(parts.about, "not one by one here");
       return;
     }
     const around = view.window(window);
     parts.events.max = around.count;
     parts.events.value = at;
-    parts.events.setAttribute("aria-valuetext", `after event ${units.count(around.first + at)}`);
-    parts.about.textContent = `after event ${units.count(around.first + at)}`;
+    parts.events.setAttribute("aria-valuetext", `as of event ${units.count(around.first + at)}`);
+    parts.about.textContent = `as of event ${units.count(around.first + at)}`;
   }
   return {build};
 })();

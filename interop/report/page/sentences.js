@@ -12,7 +12,7 @@ cistern.sentences = (() => {
   };
 
   const unused = ({why, text, bytes: size}) =>
-      text || `${bytes(size)} ${WHY[why] || why.replace(/_/g, " ")}.`;
+      (text && cistern.units.told(text)) || `${bytes(size)} ${WHY[why] || why.replace(/_/g, " ")}.`;
 
   /**
    * Where a request came from: "on stream 0, labelled train / forward, from model.py:42 in
@@ -22,15 +22,33 @@ cistern.sentences = (() => {
     const parts = [`on ${names.stream(request.stream)}`];
     if (request.pool > 0) parts.push(`of ${names.pool(request.pool)}`);
     if (request.label > 0) parts.push(`labelled “${names.label(request.label)}”`);
-    if (request.stack > 0) parts.push(`from ${names.site(request.stack)}`);
+    if (request.stack > 0 && names.hasProgram(request.stack))
+      parts.push(`from ${names.site(request.stack)}`);
     return parts.join(", ");
+  }
+
+  /** A sentence on a request whose call stack does not lead to the program; empty for others. */
+  function noLine(names, request) {
+    if (!(request.stack > 0)) return "The recording has no call stack for this request.";
+    return names.hasProgram(request.stack) ?
+        "" :
+        `No line of the program is in its call stack, which ends in ${names.site(request.stack)}.`;
+  }
+
+  /** By how much all free memory is too little; null if it is enough, or not known. */
+  function lacking({request, reserved, allocated, asked, available, limit}) {
+    if (!request || reserved === null || reserved === undefined) return null;
+    const left = available ?? (limit ? Math.max(0, limit - reserved) : null);
+    if (left === null) return null;
+    const free = Math.max(0, reserved - (allocated ?? asked));
+    return request.bytes > free + left ? request.bytes - free - left : null;
   }
 
   /** A moment's name, with its place in the recording. */
   function title(view, moment) {
     const fallback =
         {peak: "Peak", failure: "Failed request", mark: "Mark", end: "End", start: "Start"};
-    return moment.title || fallback[moment.kind] || moment.kind;
+    return cistern.units.told(moment.title) || fallback[moment.kind] || moment.kind;
   }
 
   /** The program's own mark that a time follows, such as a step: ", after “step 412”". */
@@ -54,12 +72,44 @@ cistern.sentences = (() => {
                                      .filter(Boolean)
                                      .join(", ");
 
-  /** What a place has kept: "has kept 13 blocks, 2.2 GiB, since 6.4 s". */
-  const kept = (view, leak) => `has kept ${counted(leak.blocks, "block")}, ${
-      bytes(leak.bytes)}, since ${view.time(leak.first_us)}`;
+  /** What a leaking place holds at a moment: { blocks, bytes }. One known by size: at the end. */
+  function heldBy(leak, moment) {
+    const known = (leak.size ?? null) === null && moment ?
+        moment.holders.filter(([stack, label]) => stack === leak.stack && label === leak.label) :
+        [];
+    return known.length === 0 ? {blocks: leak.blocks, bytes: leak.bytes, when: "at the end"} : {
+      blocks: d3.sum(known, (holder) => holder[4]),
+      bytes: d3.sum(known, (holder) => holder[5]),
+      when: moment.kind === "failure" ? "at the failure" : "at the end"
+    };
+  }
 
-  const growth = (leak) => leak.bytes_per_second > 0 ? `${bytes(leak.bytes_per_second)} a second` :
-                                                       `${bytes(leak.bytes)} in all`;
+  /** "holds 2.2 GiB in 13 blocks at the failure. The oldest of these was allocated at 6.4 s". */
+  function holds(view, leak, moment) {
+    const held = heldBy(leak, moment);
+    return `holds ${bytes(held.bytes)} in ${counted(held.blocks, "block")} ${
+        held.when}. The oldest of them was allocated at ${view.time(leak.first_us)}`;
+  }
 
-  return {asked, belonging, during, growth, kept, origin, sizes, title, unused};
+  /** "about 196 MiB in each step", or by second. */
+  function growth(leak) {
+    if (leak.bytes_per_step > 0) return `about ${bytes(leak.bytes_per_step)} in each step`;
+    return leak.bytes_per_second > 0 ? `about ${bytes(leak.bytes_per_second)} a second` :
+                                       `${bytes(leak.bytes)} in all`;
+  }
+
+  return {
+    asked,
+    belonging,
+    during,
+    growth,
+    heldBy,
+    holds,
+    lacking,
+    noLine,
+    origin,
+    sizes,
+    title,
+    unused
+  };
 })();

@@ -12,6 +12,23 @@ cistern.Timeline = class {
     view.on("position", () => this.placeCursor());
     this.legend();
     this.zoom();
+    this.openBusy();
+  }
+
+  /** Opens at the part where nearly all events are, with the failure and peak, if it is small. */
+  openBusy() {
+    const {busy} = this.data;
+    const [from, to] = this.whole();
+    if (!busy) return;
+    const told = this.view.recording.moments.filter(({kind}) => /failure|peak/.test(kind));
+    const times = [...busy, ...told.map((moment) => moment.at_us)];
+    const [first, last] = d3.extent(times);
+    if (last - first > (to - from) / 3 || last <= first) return;
+    const room = (last - first) / 20;
+    this.shown = [Math.max(from, first - room), Math.min(to, last + room)];
+    this.brushStale = true;
+    this.part.hidden = false;
+    this.opened = true;
   }
 
   build(body) {
@@ -42,13 +59,22 @@ cistern.Timeline = class {
         null;
     const button = (text, act) =>
         el("button", {type: "button", class: "quiet", text, on: {click: act}});
+    this.signs = el("ul", {class: "legend plain signs", "aria-label": "The signs above the chart"});
+    this.part = el("p", {
+      class: "soft",
+      id: "chart-part",
+      hidden: true,
+      text: "The chart opens at the part in which nine of ten events happen. " +
+          "“Show all” shows the whole recording."
+    });
     body.replaceChildren(
         el("div", {class: "tools"}, switcher,
            el("span", {class: "group"}, button("Zoom in", () => this.scaleBy(2)),
               button("Zoom out", () => this.scaleBy(0.5)),
               button("Show all", () => this.show(this.whole())))),
-        el("div", {class: "with-flags"}, this.flags, this.chart),
-        el("div", {class: "strip"}, this.strip, this.brushed), this.legendList, el("p", {
+        this.part, el("div", {class: "with-flags"}, this.flags, this.chart),
+        el("div", {class: "strip"}, this.strip, this.brushed), this.legendList, this.signs,
+        this.policyText(), el("p", {
           class: "soft keys",
           text: "Click to choose a moment. Drag the strip to zoom, or turn " +
               "the wheel with Ctrl held: around the moments, a line then shows every event. Arrow keys move the moment."
@@ -57,6 +83,16 @@ cistern.Timeline = class {
     if (by.length === 0)
       body.append(cistern.empty(
           "The recording does not say which pool, stream, label or call site memory belongs to."));
+  }
+
+  /** A sentence on the lines of other policies; null where there are none. */
+  policyText() {
+    return this.data.policies.length === 0 ? "" : cistern.el("p", {
+      class: "soft",
+      id: "policies-about",
+      text: "“Reserved under …” is a model: what that allocator would have reserved for the " +
+          "same requests, found by replaying them."
+    });
   }
 
   whole() { return [this.data.edges[0], this.data.edges[this.data.edges.length - 1]]; }
@@ -92,33 +128,35 @@ cistern.Timeline = class {
 
   legend() {
     const {el, units} = cistern;
-    const entry = (id, name, colour, mark, detail) =>
+    const swatch = (colour, dash) => dash ? cistern.dashedSwatch(colour, dash) : null;
+    const entry = (id, name, colour, mark, detail, dash) =>
         el("li", {},
            el("button", {
              type: "button",
              "aria-pressed": String(!this.hidden.has(id)),
              on: {click: (event) => this.toggle(id, event.currentTarget)}
            },
-              el("span", {class: `swatch ${mark}`, style: {"--colour": colour}}),
+              swatch(colour, dash) ||
+                  el("span", {class: `swatch ${mark}`, style: {"--colour": colour}}),
               el("span", {text: name}), detail ? el("small", {text: detail}) : null));
     const keys = this.stacked().map(
         ([key, values]) => entry(
             `${this.view.by} ${key}`,
-            key === "asked" ? "Asked for" : this.view.names.key(this.view.by, key),
-            this.colourOf(key), "", units.bytes(d3.max(values))));
+            key === "asked" ? "In use" : this.view.names.key(this.view.by, key), this.colourOf(key),
+            "", `peak ${units.bytes(d3.max(values))}`));
     const lines = this.lines().map(
-        (line) => entry(
-            line.name, line.name, line.colour, line.dash ? "dashed" : "drawn",
-            this.policyNote(line)));
+        (line) =>
+            entry(line.name, line.name, line.colour, "drawn", this.policyNote(line), line.dash));
     if (this.data.limit !== null)
       lines.push(entry(
-          "Limit", "Limit", cistern.colours.now().bad, "dashed", units.bytes(this.data.limit)));
+          "Limit", "Limit", cistern.colours.now().bad, "drawn", units.bytes(this.data.limit),
+          [8, 4]));
     this.legendList.replaceChildren(...keys, ...lines);
   }
 
   policyNote({values, policy}) {
     if (policy && policy.failed_at !== null) return `fails at ${this.view.time(policy.failed_at)}`;
-    return cistern.units.bytes(policy ? policy.peak : d3.max(values));
+    return `peak ${cistern.units.bytes(policy ? policy.peak : d3.max(values))}`;
   }
 
   toggle(id, button) {
@@ -186,7 +224,8 @@ cistern.Timeline = class {
     const {marks = []} = this.view.recording;
     const places = marks.map(([us]) => this.x(us))
                        .filter((place) => place >= this.frame.left && place <= this.frame.right);
-    if (places.length > (this.frame.right - this.frame.left) / 4) return;
+    this.ticks = places.length > 0 && places.length <= (this.frame.right - this.frame.left) / 4;
+    if (!this.ticks) return;
     context.fillStyle = cistern.colours.now().cursor;
     places.forEach((place) => context.fillRect(Math.round(place), this.frame.bottom - 7, 1, 7));
   }
@@ -204,6 +243,24 @@ cistern.Timeline = class {
     context.setLineDash([]);
   }
 };
+
+/** A line of the legend, dashed as the chart's. */
+cistern.dashedSwatch = (colour, dash) =>
+    d3.create("svg")
+        .attr("class", "dash")
+        .attr("width", 28)
+        .attr("height", 6)
+        .attr("aria-hidden", "true")
+        .call(
+            (svg) => svg.append("line")
+                         .attr("x1", 0)
+                         .attr("x2", 28)
+                         .attr("y1", 3)
+                         .attr("y2", 3)
+                         .attr("stroke", colour)
+                         .attr("stroke-width", 2)
+                         .attr("stroke-dasharray", dash.join(" ")))
+        .node();
 
 cistern.byName = {
   pool: "Pool",

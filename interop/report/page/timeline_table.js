@@ -3,7 +3,7 @@ cistern.timelineTable = (view) => {
   const {el, units} = cistern;
   const {edges, asked, allocated, reserved, policies} = view.recording.timeline;
   const columns = [
-    ["From", false], ["Asked for", true], ["Allocated", true], ["Reserved", true],
+    ["From", false], ["In use", true], ["Allocated", true], ["Reserved", true],
     ...policies.map(({name}) => [`Under ${name}`, true])
   ];
   const n = Math.min(20, asked.length);

@@ -104,13 +104,17 @@ Object.assign(cistern.Timeline.prototype, {
     const rank = {failure: 0, peak: 1, mark: 2, start: 3, end: 3};
     moments.sort((a, b) => rank[a.kind] - rank[b.kind]);
     const taken = [];
+    const isFree = (place) => taken.every((other) => Math.abs(other - place) > 21);
     const placed = moments.filter((moment) => {
       const place = this.x(moment.at_us);
-      const free = taken.every((other) => Math.abs(other - place) > 22);
-      if (free) taken.push(place);
-      return free;
+      // The peak stands beside a failure that is near, all others give way.
+      const places = moment.kind === "peak" ? [place, place - 23, place + 23] : [place];
+      moment.place = places.find(isFree);
+      if (moment.place !== undefined) taken.push(moment.place);
+      return moment.place !== undefined;
     });
     const signs = {failure: "✕", peak: "▲", mark: "◆", start: "●", end: "■"};
+    this.placeSigns(placed, signs);
     const flags =
         placed.sort((a, b) => a.at_us - b.at_us)
             .map((moment) => el("button", {
@@ -118,13 +122,33 @@ Object.assign(cistern.Timeline.prototype, {
                    class: `flag ${moment.kind}`,
                    text: signs[moment.kind] || "◆",
                    "data-moment": moment.index,
-                   style: {left: `${this.x(moment.at_us)}px`},
+                   style: {left: `${moment.place}px`},
                    title: `${sentences.title(this.view, moment)}, ${this.view.time(moment.at_us)}`,
                    "aria-label":
                        `${sentences.title(this.view, moment)}, ${this.view.time(moment.at_us)}`,
                    on: {click: () => this.view.goMoment(moment.index)}
                  }));
     this.flags.replaceChildren(...flags);
+  },
+
+  /** What the signs above the chart mean, and the ticks at its foot. */
+  placeSigns(placed, signs) {
+    const {el} = cistern;
+    const names = {
+      failure: "failed request",
+      peak: "peak",
+      mark: "mark of the program",
+      start: "start",
+      end: "end"
+    };
+    const kinds =
+        Object.keys(signs).filter((kind) => placed.some((moment) => moment.kind === kind));
+    const items = kinds.map((kind) => [signs[kind], names[kind], kind]);
+    if (this.ticks) items.push(["╵", "at the foot: marks of the program, such as steps", "tick"]);
+    this.signs.replaceChildren(...items.map(
+        ([sign, text, kind]) =>
+            el("li", {}, el("span", {class: `sign ${kind}`, "aria-hidden": "true", text: sign}),
+               el("span", {text}))));
   },
 
   placeCursor() {
@@ -148,7 +172,7 @@ Object.assign(cistern.Timeline.prototype, {
         "aria-valuenow", String(Math.round((1000 * (us - from)) / Math.max(1e-9, to - from))));
     const asked = this.data.asked[this.view.column(us)];
     this.chart.setAttribute(
-        "aria-valuetext", `${this.view.time(us)}: ${cistern.units.bytes(asked)} asked for`);
+        "aria-valuetext", `${this.view.time(us)}: ${cistern.units.bytes(asked)} in use`);
   },
 
   hint() {
@@ -171,9 +195,9 @@ Object.assign(cistern.Timeline.prototype, {
                      .filter(([, value]) => value > 0);
     const rows = keys.map(
         ([key, value]) =>
-            row(key === "asked" ? "Asked for" : this.view.names.key(this.view.by, key), value,
+            row(key === "asked" ? "In use" : this.view.names.key(this.view.by, key), value,
                 this.colourOf(key)));
-    const sum = row("Asked for, in all", this.data.asked[column]);
+    const sum = row("In use, in all", this.data.asked[column]);
     const lines = this.lines().map(({name, values, colour}) => row(name, values[column], colour));
     cistern.hint.show(
         [

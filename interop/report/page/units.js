@@ -53,6 +53,15 @@ cistern.units = (() => {
     return hundredths > 0 && hundredths < 0.01 ? "< 0.01 %" : `${digits(hundredths)} %`;
   }
 
+  /** A text of the model with its sizes as the page writes them: "392.63 MiB" is 393 MiB. */
+  const told = (text) => text.replace(
+      /(\d+\.\d+) ([KMGTP]iB)\b/g,
+      (_, number, unit) => bytes(Number(number) * 1024 ** BYTE_UNITS.indexOf(unit)));
+
+  /** The text with no break between a number and its unit. */
+  const unbroken = (text) =>
+      text.replace(/(\d) (?=([KMGTP]i)?B\b|(µs|ms|s|min|h)\b|%)/g, "$1\u00a0");
+
   const count = (number) => grouped.format(number);
-  return {bytes, counted, count, digits, duration, moment, percent};
+  return {bytes, counted, count, digits, duration, moment, percent, told, unbroken};
 })();

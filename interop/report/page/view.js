@@ -101,13 +101,14 @@ cistern.View = class {
     });
   }
 
-  /** The moment after `at` events of a window. */
-  goEvent(index, at) {
+  /** The state after `at` events of a window, at a time at which it holds: `us`, or its first. */
+  goEvent(index, at, us = null) {
     const window = this.window(index);
     const within = Math.max(0, Math.min(window.count, at));
-    const moment = this.recording.moments.findIndex((m) => m.window === index && m.at === within);
-    this.go(
-        {us: window.timeAt(within), window: index, at: within, moment: moment < 0 ? null : moment});
+    const time = us ?? window.timeAt(within);
+    const moment = this.recording.moments.findIndex(
+        (m) => m.window === index && m.at === within && (us === null || m.at_us === us));
+    this.go({us: time, window: index, at: within, moment: moment < 0 ? null : moment});
   }
 
   goTime(us) {
@@ -120,7 +121,7 @@ cistern.View = class {
     if (here === undefined)
       this.go({us, window: null, at: 0, moment: null});
     else
-      this.goEvent(here, this.window(here).atTime(us));
+      this.goEvent(here, this.window(here).atTime(us), us);
   }
 
   go(position) {
