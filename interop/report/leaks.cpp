@@ -13,7 +13,9 @@
 // No rule knows a size or a time: recordings differ in these by many orders of magnitude.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
+#include <string_view>
 
 #include "interop/report/analyses.hpp"
 #include "interop/report/leak_groups.hpp"
@@ -41,16 +43,41 @@ struct Survivors {
   std::vector<std::uint32_t> ages;  ///< in events
   std::uint64_t held = 0;           ///< blocks that are held at the end, older ones too
   std::uint64_t bytes = 0;          ///< of all these
+  std::uint64_t stepped = 0;        ///< of those that were allocated in the steps that count
   std::uint32_t first = 0;          ///< the event that allocated the oldest of these
   std::uint32_t old_age = 0;
   std::uint64_t old_held = 0, old_freed = 0;  ///< blocks that grew as old as `old_age`
 };
+
+/// Whole steps of the program, by event number. A program that repeats the names of its moments is
+/// back at the same place of its step wherever a name returns.
+struct Steps {
+  std::uint32_t first = 0, last = 0;
+  std::uint64_t count = 0;  ///< 0: the program does not say that it steps
+};
+
+Steps stepsFrom(const Study& study, std::uint32_t begin) {
+  std::map<std::string_view, std::vector<std::uint32_t>> by_name;
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t number = begin; number < study.events(); ++number) {
+    const recording::Event& event = study.recorded().events[number];
+    if (event.kind != recording::EventKind::kMark) continue;
+    all.push_back(number);
+    by_name[study.recorded().marks[event.value]].push_back(number);
+  }
+  const std::vector<std::uint32_t>* steps = &all;
+  for (const auto& [name, numbers] : by_name)
+    if (numbers.size() > 2 && (steps == &all || numbers.size() > steps->size())) steps = &numbers;
+  if (steps->size() < 2) return {};
+  return {steps->front(), steps->back(), steps->size() - 1};
+}
 
 class LeakSearch {
  public:
   LeakSearch(const Study& study, bool by_size)
       : study_(study),
         quarters_(quartersOf(study)),
+        steps_(quarters_.in_steps ? stepsFrom(study, quarters_.begins[0]) : Steps{}),
         groups_(leakGroupsOf(study, quarters_, by_size)),
         survivors_(groups_.groups.size()) {}
 
@@ -81,6 +108,7 @@ class LeakSearch {
       if (all.held == 0) all.first = life.born;
       ++all.held;
       all.bytes += life.bytes;
+      if (life.born >= steps_.first && life.born < steps_.last) all.stepped += life.bytes;
       if (life.born >= quarters_.begins[0]) all.ages.push_back(study_.events() - life.born);
     }
   }
@@ -123,7 +151,6 @@ class LeakSearch {
 
   json rows(const std::vector<std::uint32_t>& leaking) const {
     const std::vector<std::array<std::uint64_t, kGrowthMoments>> growth = growthOf(leaking);
-    const std::uint64_t steps = stepsCounted();
     const double seconds =
         double(study_.timeAfter(study_.events()) - study_.timeAfter(quarters_.begins[0])) / 1e6;
     json all = json::array();
@@ -141,18 +168,9 @@ class LeakSearch {
            {"growth", growth[i]},
            {"bytes_per_second", has_rate ? json(double(grown(leaking[i])) / seconds) : json()},
            {"bytes_per_step",
-            steps == 0 ? json() : json(double(grown(leaking[i])) / double(steps))}});
+            steps_.count == 0 ? json() : json(double(survivors.stepped) / double(steps_.count))}});
     }
     return all;
-  }
-
-  /// The steps of the program from the second quarter on; 0 if it does not say that it steps.
-  std::uint64_t stepsCounted() const {
-    if (!quarters_.in_steps) return 0;
-    const auto& events = study_.recorded().events;
-    return std::uint64_t(std::count_if(
-        events.begin() + quarters_.begins[0], events.begin() + quarters_.end,
-        [](const recording::Event& event) { return event.kind == recording::EventKind::kMark; }));
   }
 
   /// The bytes that each group holds at even moments, from the birth of its oldest block to the
@@ -190,6 +208,7 @@ class LeakSearch {
 
   const Study& study_;
   const Quarters quarters_;
+  const Steps steps_;
   const LeakGroups groups_;
   std::vector<Survivors> survivors_;  ///< by group; empty where the group does not keep growing
 };
