@@ -11,11 +11,23 @@ constexpr std::uint64_t kMostNumber = 1'000'000;  // larger names of streams are
 
 std::string baseName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+/// A function without its parameters, as the page names it.
+std::string withoutParameters(std::string function) {
+  static constexpr std::string_view kAnonymous = "(anonymous namespace)::";
+  for (std::size_t at = 0; (at = function.find(kAnonymous)) != std::string::npos;)
+    function.erase(at, kAnonymous.size());
+  const std::size_t open = function.find('(');
+  const bool is_call = open != std::string::npos && open >= 8 &&
+                       std::string_view(function).substr(open - 8, 8) == "operator";
+  return open == std::string::npos || open == 0 || is_call ? function : function.substr(0, open);
+}
+
 /// "train.py:41 in step", or "step in app" where the line is not known.
 std::string textOf(const recording::Frame& frame) {
   const std::string file = frame.file == "??" ? "" : baseName(frame.file);
-  const std::string& first = frame.line != 0 || frame.function.empty() ? file : frame.function;
-  const std::string& second = frame.line != 0 ? frame.function : file;
+  const std::string function = withoutParameters(frame.function);
+  const std::string& first = frame.line != 0 || function.empty() ? file : function;
+  const std::string& second = frame.line != 0 ? function : file;
   const std::string place = frame.line == 0 ? first : fmt::format("{}:{}", first, frame.line);
   if (place.empty()) return "unknown code";
   return second.empty() || second == first ? place : fmt::format("{} in {}", place, second);

@@ -96,6 +96,14 @@ TEST_CASE("what the recorder knew of a failure stays") {
   CHECK(failure["unused"][0]["why"] == "held_in_place");
 }
 
+TEST_CASE("advice names a C++ function without its parameters") {
+  const json model = testing::modelOfText(
+      "N \"(anonymous namespace)::keep(unsigned long)\" \"a.cpp\" 9\nS 0 1\n"
+      "a 900000 0 1 0 1 0 0\no 5000 0 1 0 0 0 {}\n");
+  const std::string advice = momentOf(model, "failure")["advice"].dump();
+  CHECK(advice.find("a.cpp:9 in keep first") != std::string::npos);
+}
+
 TEST_CASE("advice for a failure begins with the leak that led to it") {
   testing::Script script;
   for (int step = 0; step < 40; ++step) {
