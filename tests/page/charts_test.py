@@ -116,10 +116,11 @@ def test_two_stacks_of_one_line_are_told_apart_by_their_callers(show):
         ["keep", "b.py", 9], ["__libc_start_main", "??", 0]], stacks: [[0, 0], [0, 0], [1, 1], [2, 3], [1, 2], [4, 3], [0, 4]],
         labels: [["", 0]], timeline: {stacked: {}}};
         const names = new cistern.Names(recording);
-        return [names.apart(3, [3, 5]), names.apart(5, [3, 5]), names.apart(3, [3]), names.hasProgram(6)];""")
+        return [names.apart(3, [3, 5]), names.apart(5, [3, 5]), names.apart(3, [3]), names.hasProgram(6),
+                names.difference(3, [3])];""")
     assert names == [
         "b.py:9 in keep, called from a.py:2 in f", "b.py:9 in keep, called from a.py:3 in g", "b.py:9 in keep",
-        False]
+        False, ""]
 
 
 def test_zoom_buttons_wheel_and_brush_change_what_is_shown(show):

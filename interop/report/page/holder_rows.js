@@ -15,9 +15,8 @@ cistern.holderRows = (() => {
   function apartFrom(names, stack, stacks) {
     const twins = stacks.filter(
         (other) => other !== stack && names.throughName(other) === names.throughName(stack));
-    const caller = twins.length > 0 ? names.differingFrame(stack, twins) : null;
-    return caller ? `${names.site(stack)}, called from ${cistern.Names.lineOf(caller)}` :
-                    names.site(stack);
+    const difference = twins.length > 0 ? names.difference(stack, twins) : "";
+    return difference ? `${names.site(stack)}, ${difference}` : names.site(stack);
   }
 
   function ofHolder(names, [stack, label, pool, stream, blocks, bytes, largest], stacks) {

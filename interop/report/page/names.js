@@ -157,19 +157,27 @@ cistern.Names = class {
     if (bySite.length === 0) return this.site(stack);
     const name = this.throughName(stack);
     const left = bySite.filter((other) => this.throughName(other) === name);
-    const caller = left.length > 0 ? this.differingFrame(stack, left) : null;
-    return caller ? `${name}, called from ${cistern.Names.lineOf(caller)}` : name;
+    const difference = left.length > 0 ? this.difference(stack, left) : "";
+    return difference ? `${name}, ${difference}` : name;
   }
 
-  /** The first frame, from the program's line outward, at which a stack differs from another. */
-  differingFrame(stack, others) {
-    const outward = (s) => {
+  /**
+   * The frame at which a stack differs from others: "called from a.py:2 in f", the first from the
+   * program's line outward, or "by way of b.py:7", the first inward. Empty if none does.
+   */
+  difference(stack, others) {
+    const parts = (s) => {
       const frames = this.frames(s);
-      return frames.slice(Math.max(0, frames.indexOf(this.programFrame(s))));
+      const own = Math.max(0, frames.indexOf(this.programFrame(s)));
+      return [frames.slice(own), frames.slice(0, own).reverse()];
     };
-    const own = outward(stack);
-    const theirs = others.map(outward);
-    return own.find((frame, i) => theirs.some((other) => other[i] !== frame)) || null;
+    const own = parts(stack);
+    const theirs = others.map(parts);
+    const [caller, called] = own.map(
+        (frames, side) =>
+            frames.find((frame, i) => theirs.some((other) => other[side][i] !== frame)));
+    if (caller) return `called from ${cistern.Names.lineOf(caller)}`;
+    return called ? `by way of ${cistern.Names.lineOf(called)}` : "";
   }
 
   /** What a holder is called: its line, or its label, or where it lies. */
