@@ -75,6 +75,24 @@ def test_page_is_as_wide_as_the_screen(show, width):
     assert wide <= width
 
 
+def test_a_long_name_does_not_make_the_page_wide(driver, tmp_path):
+    import assemble
+    import stories
+    recording = stories.training_recording()[0]
+    recording["marks"] = [[us, number, "Optimizer.zero_grad#" * 8] for us, number, _ in recording["marks"]]
+    recording["file"] = "/" + "folder" * 20
+    path = tmp_path / "long.html"
+    path.write_text(assemble.page(stories.models.model(recording)))
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                           {"width": 380, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+    driver.get(path.as_uri())
+    settle(driver)
+    wide = driver.execute_script("return document.documentElement.scrollWidth")
+    title = driver.execute_script("return document.getElementById('scrub-title').getBoundingClientRect().width")
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= 380 and title > 60
+
+
 @pytest.mark.parametrize("story", ["training", "bare", "compared"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(show, story, scheme):

@@ -104,7 +104,7 @@ cistern.histograms = (() => {
     }
     const charts = [
       bars("Allocations by size, from", filled(sizes, 1), size, units.count),
-      bars("Bytes by size, over the whole time, from", filled(sizes, 2), size, units.bytes)
+      bars("Bytes over all time by size, from", filled(sizes, 2), size, units.bytes)
     ];
     if (lifetimes.length > 0)
       charts.push(bars(

@@ -72,8 +72,10 @@ cistern.holderRows = (() => {
     const stacks = sorted.map(([stack]) => stack);
     const items = () => sorted.map(
         ([stack, bytes]) =>
-            el("li", {}, el("small", {text: cistern.units.bytes(bytes)}),
-               cistern.stackElement(names, stack, names.apart(stack, stacks))));
+            el("li", {},
+               cistern.stackElement(
+                   names, stack,
+                   `${cistern.units.bytes(bytes)}, ${apartFrom(names, stack, stacks)}`)));
     const list = el("ul", {class: "paths"});
     const fill = () => {
       if (list.childElementCount === 0) list.append(...items());
