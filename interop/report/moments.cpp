@@ -50,8 +50,7 @@ std::vector<Moment> momentsOf(const Study& study, std::vector<std::string>& note
     moments.push_back(
         {MomentKind::kStart, "The recording begins", std::uint32_t(first), {}, false});
   }
-  moments.push_back(
-      {MomentKind::kPeak, "The program asks for most memory", study.peakDone(), {}, true});
+  moments.push_back({MomentKind::kPeak, "The most memory is in use", study.peakDone(), {}, true});
   addFailures(study, moments, notes);
   for (const NamedMoment& named : study.subject.moments)
     moments.push_back(

@@ -33,7 +33,7 @@ cistern.Balance = class {
   }
 
   set(part, bytes, scale) {
-    part.bar.hidden = part.key.hidden = bytes <= 0;
+    part.bar.hidden = part.key.hidden = bytes <= scale / 5000;  // less than any pixel
     part.bar.style.width = `${(100 * Math.max(0, bytes)) / scale}%`;
     cistern.setText(part.size, cistern.units.bytes(bytes));
   }

@@ -92,16 +92,14 @@ cistern.Map = class {
     if (this.legendFor === `${at} ${this.view.wanted}` || !this.keys) return;
     this.legendFor = `${at} ${this.view.wanted}`;
     const {window} = layout;
-    const seen = new Set(["none"]);
-    for (let b = window.placed; b < window.blocks; b += 1) {
-      if (window.lives(b, at))
-        seen.add(layout.ranks[b]);
-      else if (window.waits(b, at))
-        seen.add("pending");
-    }
-    if (cistern.state.sums(window, at).free > 0) seen.add("free");
+    const seen = new Uint8Array(256);  // by rank
+    const {born, freed} = window;
+    for (let b = window.placed; b < window.blocks; b += 1)
+      if (born[b] <= at && at < freed[b]) seen[layout.ranks[b]] = 1;
+    const {free, waiting} = cistern.state.sums(window, at);
+    const others = {none: true, free: free > 0, pending: waiting > 0};
     this.keys.forEach(([key, node]) => {
-      node.hidden = !seen.has(key);
+      node.hidden = !(others[key] ?? seen[key] === 1);
     });
   }
 
