@@ -35,7 +35,8 @@ class Fullness {
   void column() {
     for (const std::uint64_t bytes : now_) {
       const double part = 255 * double(bytes) / double(rows_.rowBytes());
-      course_ += char(std::min(std::ceil(part), 255.0));  // never 0 where there is anything
+      course_ +=
+          char(std::uint8_t(std::min(std::ceil(part), 255.0)));  // never 0 where there is anything
     }
   }
   std::string text() const { return base64(course_); }

@@ -116,7 +116,7 @@ std::map<std::uint64_t, Block> played(const json& window, std::size_t events) {
   for (std::size_t i = 0; i < columns["kind"].size(); ++i)
     if (columns["kind"][i] == 2) uses_end[columns["block"][i]] = i;
   for (std::size_t i = 0; i < events; ++i) {
-    address += columns["address"][i].get<std::int64_t>();
+    address += std::uint64_t(columns["address"][i].get<std::int64_t>());
     const int kind = columns["kind"][i];
     const std::size_t block = columns["block"][i];
     if (kind == 0) {
