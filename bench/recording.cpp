@@ -1,6 +1,6 @@
-// What a history costs: nanoseconds for an event, in memory and to a file, with stacks and without,
-// on one thread and on several. And what a snapshot costs: nanoseconds for a block, and how long it
-// stops a thread that allocates. See docs/history.md.
+// The cost of a history: nanoseconds for an event, in memory and to a file, with stacks and
+// without, on one thread and on several. And what a snapshot costs: nanoseconds for a block, and
+// how long it stops a thread that allocates. See docs/history.md.
 //
 // bench_recording [--device=BACKEND]    a backend of openDevice(); the simulated device without it
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What history.py times: calls of PyTorch's allocator interface, by C++, so that no time of
-// Python's is in them. Compiled by history.py against the installed PyTorch, for each allocator the
-// same.
+// The calls that history.py times: those of PyTorch's allocator interface, by C++, so that no time
+// of Python's is in them. Compiled by history.py against the installed PyTorch, for each allocator
+// the same.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,4 +1,4 @@
-// Where frames of Python are, as words: the same word for the same line of the same function.
+// The places of Python's frames, as words: the same word for the same line of the same function.
 #pragma once
 
 #include <cstddef>

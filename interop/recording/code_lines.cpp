@@ -84,7 +84,7 @@ std::string readAll(int from) {
   }
 }
 
-/// What the command prints if it reads `input`; none if it cannot be run.
+/// The output of the command if it reads `input`; none if it cannot be run.
 std::optional<std::string> answerOf(std::vector<std::string> command, std::string_view input) {
   const Descriptor file(::memfd_create("addresses", MFD_CLOEXEC));
   if (file.number() < 0 ||
@@ -133,7 +133,7 @@ std::string_view takeLine(std::string_view& text) {
   return line;
 }
 
-// Of functions that were inlined into each other, the innermost comes first, and counts.
+// The innermost of functions that were inlined into each other comes first, and counts.
 void read(std::string_view text, const Addresses& addresses) {
   while (!text.empty()) {
     const std::string_view head = takeLine(text);

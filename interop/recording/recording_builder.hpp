@@ -19,7 +19,7 @@ namespace cistern::recording {
 /// has, and few enough for memory.
 inline constexpr std::size_t kMostRows = 1 << 20;
 
-/// Where a block lies and who asked for it, in the recording's own numbers. 0: not known.
+/// The place of a block and who asked for it, in the recording's own numbers. 0: not known.
 struct Whereabouts {
   std::uint64_t address = 0;
   std::uint32_t stack = 0;
@@ -82,7 +82,7 @@ class RecordingBuilder {
   /// The program's own name of a stream, if that is not the one that events had.
   void nameStream(std::uint64_t stream, std::uint64_t name) { own_names_[stream] = name; }
 
-  /// What is there so far.
+  /// The recording so far.
   const Recording& soFar() const { return recording_; }
   /// How many streams events have, with the default one.
   std::size_t streams() const { return recording_.streams.size(); }

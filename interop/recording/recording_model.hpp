@@ -73,7 +73,7 @@ struct Unused {
   std::uint64_t bytes = 0, largest = 0;
 };
 
-/// What the recorder knew of a failed request. All in bytes; 0 where it is not known.
+/// The recorder's facts of a failed request. All in bytes; 0 where it is not known.
 struct Failure {
   std::uint64_t requested = 0, rounded = 0;
   std::uint64_t limit = 0, device_total = 0, device_free = 0, reserved = 0, allocated = 0;
@@ -82,7 +82,7 @@ struct Failure {
   std::string device_error;  ///< the device's own words
 };
 
-/// Where a recording comes from.
+/// The origin of a recording.
 enum class Source : std::uint8_t { kTrace, kDump, kSnapshot, kPytorch, kRmm };
 
 /// Invariants, checked by audit():

@@ -1,5 +1,5 @@
-// What a PyTorch allocator had reserved before its record began, and in which pool. The snapshot
-// has the segments at its end alone. So the record's events are undone from its end to its
+// The memory that a PyTorch allocator had reserved before its record began, and in which pool. The
+// snapshot has the segments at its end alone. So the record's events are undone from its end to its
 // beginning. Then they are done again, while the record is replayed.
 #pragma once
 

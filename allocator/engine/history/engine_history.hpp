@@ -48,7 +48,7 @@ class AllocationOrigin : public ThreadScope<AllocationOrigin> {
   const std::uint32_t label_;
 };
 
-/// What a recording refers to by number: shared with the threads that write it.
+/// The names that a recording refers to by number: shared with the threads that write it.
 struct HistoryNames {
   HistorySettings settings;
   std::string device;
@@ -78,7 +78,7 @@ struct HistoryPart {
   std::vector<HistoryNote> notes;  ///< of the events, by their numbers
   std::vector<MempoolId_t> pools;  ///< by number
   std::uint64_t lost = 0;          ///< events that were not kept, since the part before
-  // Of a whole history alone: what there is after the events.
+  // A whole history alone has these: what there is after the events.
   std::vector<LivingBlock> living;  ///< in no order
   ReservedRanges reserved;
 };
@@ -99,7 +99,7 @@ class History final : public MemoryListener {
 
   /// From now on events are noted. Throws std::bad_alloc, changing nothing.
   void begin(std::shared_ptr<HistoryNames> names);
-  /// What there is when it begins. Throws std::bad_alloc.
+  /// Adds what there is when it begins. Throws std::bad_alloc.
   void addPresent(const LivingBlock& block, MempoolId_t pool);
   void addReserved(Address address, const ReservedRange& range, MempoolId_t pool);
   /// Notes no more events. No-op if it is off.
@@ -124,8 +124,8 @@ class History final : public MemoryListener {
 
   /// All that is kept. Throws std::bad_alloc.
   HistoryPart whole() const;
-  /// What lives now and what is reserved, and the last event if it is a failure: for a history
-  /// whose events are in a file. Throws std::bad_alloc.
+  /// Copies what lives now and what is reserved, and the last event if it is a failure: for a
+  /// history whose events are in a file. Throws std::bad_alloc.
   HistoryPart atItsEnd() const;
   /// At most `most` of the oldest events, which are kept no longer. Throws std::bad_alloc, taking
   /// none.

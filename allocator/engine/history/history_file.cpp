@@ -97,7 +97,7 @@ HistoryFile::HistoryFile(History& history, std::shared_ptr<const HistoryNames> n
   all.files.push_back(this);
 }
 
-// What is there stays, if another history writes it. A device or a pipe cannot be cut.
+// The file's contents stay, if another history writes it. A device or a pipe cannot be cut.
 void HistoryFile::requireAlone() {
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     (void)::close(file_);

@@ -14,13 +14,13 @@
 
 namespace cistern {
 
-/// What there was before the first event: blocks in any order, by address afterwards.
+/// The state before the first event: blocks in any order, by address afterwards.
 struct HistoryStart {
   std::vector<LivingBlock> living;
   ReservedRanges reserved;
 };
 
-/// What there was before the events of a whole history. Takes what came after them back, the
+/// The state before the events of a whole history. Takes what came after them back, the
 /// newest first. Throws std::bad_alloc.
 HistoryStart startOf(const HistoryPart& whole);
 
@@ -36,7 +36,7 @@ class RecordingText {
   /// A line for people.
   void addNote(std::string_view note);
 
-  /// What was written since the last call.
+  /// The text written since the last call.
   std::string take() { return std::exchange(text_, {}); }
   const std::string& text() const { return text_; }
 

@@ -73,7 +73,7 @@ std::string quotedForShell(const std::string& path) {
   return printable(quoted + "'");
 }
 
-/// What lives now, and the failure, if there is one.
+/// The living blocks, and the failure, if there is one.
 HistoryPart present(Engine& engine, HistoryNames& names, const OutOfMemoryReport* failure) {
   HistoryPart part;
   part.pools.emplace_back();

@@ -1,4 +1,4 @@
-// What is printed at the end of the process where the environment asks for it (CISTERN_STATS=1):
+// The text printed at the end of the process where the environment asks for it (CISTERN_STATS=1):
 // statistics of each allocator, and the blocks that were never freed. Thread-safe.
 #pragma once
 

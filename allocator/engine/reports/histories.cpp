@@ -89,7 +89,7 @@ void addAll(History& to, const std::vector<Heap*>& heaps) {
 
 // ---- Begin and end ------------------------------------------------------------------------------
 
-/// What is left of a history that has ended.
+/// The remains of a history that has ended.
 struct Ended {
   std::string failure;                  ///< why its file is not whole
   std::shared_ptr<HistoryNames> names;  ///< to be let go of without a lock

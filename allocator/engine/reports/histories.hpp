@@ -10,7 +10,8 @@ void recordHistory(Engine& engine, const HistorySettings& settings);
 void stopHistory(Engine& engine);
 /// stopHistory(), for an allocator that goes: says on stderr what stopHistory() throws.
 void leaveHistory(Engine& engine) noexcept;
-/// What the options say of a history, for an allocator that begins. Throws as recordHistory().
+/// The settings of a history by the options, for an allocator that begins. Throws as
+/// recordHistory().
 void recordByOptions(Engine& engine);
 
 }  // namespace cistern

@@ -59,7 +59,8 @@ class HeapWalk {
     const Block* before = nullptr;  ///< the block that ended there
   };
 
-  // What threads keep is free. One cache after another: the owner of a full one waits the longest.
+  // Memory that threads keep is free. One cache after another: the owner of a full one waits the
+  // longest.
   void emptyCaches() {
     for (std::size_t i = 0;; ++i) {
       const MutexLock lock(heap_.mutex());

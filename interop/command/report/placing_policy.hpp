@@ -30,7 +30,7 @@ class PlacingPolicy final : public Policy {
   std::uint64_t misses() const { return allocator_.misses(); }
   /// The changes to the memory since the last call, in order.
   std::vector<MemoryEvent> takeChanges() { return allocator_.takeMemoryEvents(); }
-  /// Of each served request, in order; 0 for 0 bytes.
+  /// The address of each served request, in order; 0 for 0 bytes.
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
 
  private:

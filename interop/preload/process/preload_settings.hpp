@@ -24,7 +24,7 @@ inline constinit std::atomic<bool> ipc{false};
 inline constinit std::atomic<bool> strict{false};
 }  // namespace detail
 
-/// What histories of the allocators are to hold.
+/// The contents of the allocators' histories.
 enum class RunHistory : std::uint8_t { kNone, kEvents, kStacks };
 RunHistory historyAtStart() noexcept;
 /// The folder for the files of the run; "" if there is none.

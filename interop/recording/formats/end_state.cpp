@@ -44,7 +44,7 @@ ReservedRanges rangesAtEnd(const Recording& recording) {
   return ranges;
 }
 
-// Where all blocks lay. Blocks of no bytes have no place.
+// The places of all blocks. Blocks of no bytes have no place.
 Reserved rangeOfAll(const Recording& recording) {
   Reserved all;
   all.begin = ~std::uint64_t{0};

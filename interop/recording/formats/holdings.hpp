@@ -1,4 +1,4 @@
-// Who holds how much at a moment of a recording.
+// The holders of memory at a moment of a recording.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Holding {
 /// first.
 std::size_t peakOf(const Recording& recording);
 
-/// What lives when `events` events have happened, largest first. Pre: events <=
+/// The living blocks when `events` events have happened, largest first. Pre: events <=
 /// recording.events.size().
 std::vector<Holding> holdingsAt(const Recording& recording, std::size_t events);
 

@@ -31,7 +31,7 @@ class PickleOutput {
   void number(std::uint64_t value);
   /// A text of fewer than 2^32 bytes. The same text is written once.
   void text(std::string_view text);
-  /// What was begun or written last gets a number, for recall() to write it again. Pre: it is
+  /// The value begun or written last gets a number, for recall() to write it again. Pre: it is
   /// empty, or ended.
   std::uint32_t remember();
   void recall(std::uint32_t number);

@@ -27,7 +27,7 @@ class TextOutput {
   }
   /// A JSON string, with its quotes.
   void json(std::string_view text);
-  /// What stands between the members of a JSON array or object.
+  /// The text between the members of a JSON array or object.
   void comma(bool& first) {
     if (!first) add(",\n");
     first = false;
