@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "allocator/base/host_limits.hpp"
 #include "allocator/device/background_account.hpp"
 
 namespace cistern {
@@ -91,6 +92,8 @@ CallCounts snapshotOf(const std::array<std::atomic<std::uint64_t>, kCallCount>& 
 CallCounts Device::callCounts() const { return snapshotOf(counts_); }
 
 CallCounts Device::backgroundCallCounts() const { return snapshotOf(background_counts_); }
+
+std::uint64_t Device::pinnableBytes() const { return hostBytesLeft(); }
 
 std::uint64_t Device::hostNanoseconds() const {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

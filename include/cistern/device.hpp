@@ -198,6 +198,14 @@ class CISTERN_API Device {
   /// Queues on `stream` a copy of `bytes` of this device's memory to another place there. Pre: both
   /// ranges are memory of the device, and do not overlap. For programs: the engine copies nothing.
   Status copy(Address to, Address from, std::size_t bytes, Stream stream);
+  /// Queues on `stream` a copy of `bytes` of this device's memory to the host. Pre: `to` lies in
+  /// memory of hostMalloc, which is not given back before the copy is complete.
+  Status copyOut(void* to, Address from, std::size_t bytes, Stream stream);
+  /// Queues on `stream` a copy of `bytes` of the host's memory to this device's. Pre: as copyOut's,
+  /// for `from`; the bytes there do not change before the copy is complete.
+  Status copyIn(Address to, const void* from, std::size_t bytes, Stream stream);
+  /// Queues on `stream` that `bytes` of this device's memory become zero.
+  Status clear(Address at, std::size_t bytes, Stream stream);
 
   // ---- Pinned host memory, peers ---------------------------------------------------------------
 
@@ -235,6 +243,9 @@ class CISTERN_API Device {
   virtual std::uint64_t modelledNanoseconds() const { return 0; }
   /// The host's cost of all calls in the background so far, in ns. A real device returns 0.
   virtual std::uint64_t modelledBackgroundNanoseconds() const { return 0; }
+  /// How many bytes of host memory hostMalloc could still pin without harm, as far as the host and
+  /// its limits tell; no device call. UINT64_MAX where they do not tell.
+  virtual std::uint64_t pinnableBytes() const;
   /// The host's time in ns since some moment; never goes back. Virtual on a simulated device.
   virtual std::uint64_t hostNanoseconds() const;
 

@@ -84,6 +84,13 @@
   /* Copying */ \
   MAY(Copy, copy, copy, Result<void>, \
       (Address to, Address from, std::size_t bytes, Stream stream), (to, from, bytes, stream)) \
+  MAY(CopyOut, copyOut, copy_out, Result<void>, \
+      (void* to, Address from, std::size_t bytes, Stream stream), (to, from, bytes, stream)) \
+  MAY(CopyIn, copyIn, copy_in, Result<void>, \
+      (Address to, const void* from, std::size_t bytes, Stream stream), \
+      (to, from, bytes, stream)) \
+  MAY(Clear, clear, clear, Result<void>, (Address at, std::size_t bytes, Stream stream), \
+      (at, bytes, stream)) \
   /* Pinned host memory, peers */ \
   MAY(HostMalloc, hostMalloc, host_malloc, Result<void*>, (std::size_t bytes), (bytes)) \
   MAY(HostFree, hostFree, host_free, Result<void>, (void* pointer), (pointer)) \

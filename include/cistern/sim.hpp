@@ -31,8 +31,10 @@ struct SimConfig {
   int ordinal = 0;
   std::uint64_t granularity = 2 * kMiB;  ///< of pages; a power of two
   std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later; a day at most
-  bool race_detector = true;             ///< off: races() stays empty, and launches cost less
-  bool virtual_memory = true;            ///< off: every virtual memory call is kNotSupported
+  /// Bytes of host memory that can be pinned at a time.
+  std::uint64_t pinned_capacity = UINT64_MAX;
+  bool race_detector = true;   ///< off: races() stays empty, and launches cost less
+  bool virtual_memory = true;  ///< off: every virtual memory call is kNotSupported
   bool fabric = false;         ///< pages have fabric handles, good while their owner lives
   bool reuse_streams = false;  ///< a new stream has the handle of the last destroyed one
   /// Ordinals, 0 to 7, of the devices that share memory with this one: each can use the other's.

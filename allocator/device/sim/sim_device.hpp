@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
@@ -48,6 +49,7 @@ class SimDevice final : public SimulatedDevice {
   std::uint64_t modelledNanoseconds() const override;
   std::uint64_t modelledBackgroundNanoseconds() const override;
   std::uint64_t hostNanoseconds() const override { return now(); }
+  std::uint64_t pinnableBytes() const override;
   std::uint64_t foreignUse(std::uint64_t bytes) override;
   FaultPlan& faults() override { return faults_; }
   std::uint64_t callsOnDeadStreams() const override;
@@ -142,8 +144,18 @@ class SimDevice final : public SimulatedDevice {
       ::operator delete (pages, std::align_val_t{kHostPage});
     }
   };
-  std::unordered_map<void*, std::unique_ptr<void, FreeHostPages>> host_memory_
-      CISTERN_GUARDED_BY(mutex_);
+  /// What hostMalloc has given out.
+  struct Pinned {
+    std::unique_ptr<void, FreeHostPages> memory;
+    std::uint64_t bytes = 0;
+    std::uint64_t busy_until = 0;  ///< when the last queued copy from or to it is complete
+  };
+  /// The pinned block that the range lies in; null for none.
+  Pinned* pinnedAround(const void* host, std::uint64_t bytes) CISTERN_REQUIRES(mutex_);
+  Status submitBus(Call call, const void* host, Stream stream, Work work, std::uint64_t bytes)
+      CISTERN_REQUIRES(mutex_);
+  std::map<const void*, Pinned> host_memory_ CISTERN_GUARDED_BY(mutex_);
+  std::uint64_t pinned_bytes_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< of all of it
   std::vector<Span> scratch_ CISTERN_GUARDED_BY(mutex_);
 };
 

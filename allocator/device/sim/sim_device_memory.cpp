@@ -129,19 +129,36 @@ Result<void*> SimDevice::doHostMalloc(std::size_t bytes) {
   MutexLock lock(mutex_);
   if (Status in = enterUnsafe(Call::kHostMalloc, cost::malloc(bytes)); !in.ok()) return in.error();
   if (bytes == 0) return refusal(Call::kHostMalloc, Reason::kInvalidValue, "0 bytes");
+  if (bytes > config_.pinned_capacity - pinned_bytes_) {
+    return refusal(Call::kHostMalloc, Reason::kOutOfMemory,
+                   fmt::format("{} bytes asked, {} pinned of {}", bytes, pinned_bytes_,
+                               config_.pinned_capacity));
+  }
   std::unique_ptr<void, FreeHostPages> memory(
       ::operator new (bytes, std::align_val_t{kHostPage}, std::nothrow));
   if (memory == nullptr) return refusal(Call::kHostMalloc, Reason::kOutOfMemory);
   void* pointer = memory.get();
-  host_memory_.emplace(pointer, std::move(memory));
+  host_memory_.emplace(pointer, Pinned{std::move(memory), bytes});
+  pinned_bytes_ += bytes;
   return pointer;
 }
 
 Status SimDevice::doHostFree(void* pointer) {
   MutexLock lock(mutex_);
   if (Status in = enterUnsafe(Call::kHostFree, cost::free(0)); !in.ok()) return in;
-  if (host_memory_.erase(pointer) == 1) return {};
-  return refusal(Call::kHostFree, Reason::kInvalidValue, "not what hostMalloc returned");
+  const auto it = host_memory_.find(pointer);
+  if (it == host_memory_.end())
+    return refusal(Call::kHostFree, Reason::kInvalidValue, "not what hostMalloc returned");
+  if (Status waited = waitUntil(Call::kHostFree, it->second.busy_until); !waited.ok())
+    return waited;
+  pinned_bytes_ -= it->second.bytes;
+  host_memory_.erase(it);
+  return {};
+}
+
+std::uint64_t SimDevice::pinnableBytes() const {
+  MutexLock lock(mutex_);
+  return config_.pinned_capacity - pinned_bytes_;
 }
 
 Result<bool> SimDevice::doCanAccessPeer(int peer_ordinal) {

@@ -35,6 +35,7 @@
   OF(cudaHostAlloc)                       \
   OF(cudaFreeHost)                        \
   OF(cudaMemcpyAsync)                     \
+  OF(cudaMemsetAsync)                     \
                                           \
   OF(cudaStreamCreateWithFlags)           \
   OF(cudaStreamDestroy)                   \

@@ -37,6 +37,7 @@
                                                                                          \
   OF(hipMemAddressFree)                                                                  \
   OF(hipMemcpyAsync)                                                                     \
+  OF(hipMemsetAsync)                                                                     \
   OF(hipMemAddressReserve)                                                               \
   OF(hipMemCreate)                                                                       \
   OF(hipMemGetAllocationGranularity)                                                     \

@@ -27,6 +27,26 @@ Status VendorDevice::doCopy(Address to, Address from, std::size_t bytes, Stream 
                  }));
 }
 
+Status VendorDevice::doCopyOut(void* to, Address from, std::size_t bytes, Stream stream) {
+  return outcome(Call::kCopyOut, onDevice([&] {
+                   return GPU(MemcpyAsync)(to, toPointer(from), bytes, GPU(MemcpyDeviceToHost),
+                                           handleOf(stream));
+                 }));
+}
+
+Status VendorDevice::doCopyIn(Address to, const void* from, std::size_t bytes, Stream stream) {
+  return outcome(Call::kCopyIn, onDevice([&] {
+                   return GPU(MemcpyAsync)(toPointer(to), from, bytes, GPU(MemcpyHostToDevice),
+                                           handleOf(stream));
+                 }));
+}
+
+Status VendorDevice::doClear(Address at, std::size_t bytes, Stream stream) {
+  return outcome(Call::kClear, onDevice([&] {
+                   return GPU(MemsetAsync)(toPointer(at), 0, bytes, handleOf(stream));
+                 }));
+}
+
 Result<void*> VendorDevice::doHostMalloc(std::size_t bytes) {
   void* memory = nullptr;
   const Error error = onDevice([&] { return pinnedMalloc(&memory, bytes); });

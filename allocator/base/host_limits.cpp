@@ -1,0 +1,96 @@
+#include "allocator/base/host_limits.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <fstream>
+#include <optional>
+
+#include <unistd.h>
+
+namespace cistern {
+namespace {
+
+using Bytes = std::optional<std::uint64_t>;
+
+// The one number that a file holds; none for "max", or without such a file.
+Bytes numberIn(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t number = 0;
+  return file >> number ? Bytes(number) : std::nullopt;
+}
+
+// "MemAvailable:   12345 kB"
+Bytes available(const std::string& root) {
+  std::ifstream file(root + "/proc/meminfo");
+  std::string name, unit;
+  std::uint64_t kilobytes = 0;
+  while (file >> name >> kilobytes) {
+    std::getline(file, unit);
+    if (name == "MemAvailable:") return kilobytes * 1024;
+  }
+  return std::nullopt;
+}
+
+Bytes leftOf(const std::string& group, const char* limit, const char* used) {
+  const Bytes most = numberIn(group + limit), now = numberIn(group + used);
+  if (!most || !now) return std::nullopt;
+  return *most > *now ? *most - *now : 0;
+}
+
+// The group, and all groups that it is in, as "/a/b" names it.
+Bytes leftAlong(const std::string& top, std::string group, const char* limit, const char* used) {
+  Bytes least;
+  while (true) {
+    if (group == "/") group.clear();
+    if (const Bytes left = leftOf(top + group, limit, used))
+      least = std::min(*left, least.value_or(*left));
+    if (group.empty()) return least;
+    group.resize(group.rfind('/'));
+  }
+}
+
+// A line is "0::/a/b" of version 2, or "7:memory:/a/b" of version 1.
+Bytes leftOfGroups(const std::string& root) {
+  std::ifstream file(root + "/proc/self/cgroup");
+  Bytes least;
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos || second + 1 >= line.size() || line[second + 1] != '/')
+      continue;
+    const std::string kinds = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    Bytes left;
+    if (kinds.empty()) {
+      left = leftAlong(root + "/sys/fs/cgroup", group, "/memory.max", "/memory.current");
+    } else if (("," + kinds + ",").find(",memory,") != std::string::npos) {
+      left = leftAlong(root + "/sys/fs/cgroup/memory", group, "/memory.limit_in_bytes",
+                       "/memory.usage_in_bytes");
+    }
+    if (left) least = std::min(*left, least.value_or(*left));
+  }
+  return least;
+}
+
+}  // namespace
+
+std::uint64_t hostBytesLeft(const std::string& root) {
+  const Bytes host = available(root), groups = leftOfGroups(root);
+  return std::min(host.value_or(UINT64_MAX), groups.value_or(UINT64_MAX));
+}
+
+std::uint64_t hostBytesLeft() noexcept try {
+  return hostBytesLeft(std::string());
+} catch (const std::exception&) {
+  return UINT64_MAX;
+}
+
+std::uint64_t residentBytes() noexcept try {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t all = 0, resident = 0;
+  if (!(file >> all >> resident)) return 0;
+  return resident * std::uint64_t(::sysconf(_SC_PAGESIZE));
+} catch (const std::exception&) {
+  return 0;
+}
+
+}  // namespace cistern

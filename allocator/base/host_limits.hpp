@@ -1,0 +1,20 @@
+// How much memory the host admits: what is left of it, and of the control group's limit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cistern {
+
+/// The bytes that this process could still take from the host: the least of what the kernel calls
+/// available and what the limits of its control group leave. UINT64_MAX where nothing tells.
+/// Thread-safe. Reads a few files of the kernel's each time.
+std::uint64_t hostBytesLeft() noexcept;
+/// The bytes of host memory that the process has in use (resident); 0 where the kernel does not
+/// tell. Thread-safe.
+std::uint64_t residentBytes() noexcept;
+
+/// The same from files below `root`, for tests: "" is the system's own.
+std::uint64_t hostBytesLeft(const std::string& root);
+
+}  // namespace cistern

@@ -1,0 +1,66 @@
+#include "allocator/base/host_limits.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <unistd.h>
+
+#include "tests/support/catch.hpp"
+
+namespace cistern::test {
+namespace {
+
+/// The kernel's files below a folder of their own.
+struct Root {
+  Root() { std::filesystem::create_directories(path); }
+  ~Root() { std::filesystem::remove_all(path); }
+  void write(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(path + file).parent_path());
+    std::ofstream(path + file) << text;
+  }
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("host_limits." + std::to_string(::getpid()));
+};
+
+}  // namespace
+
+TEST_CASE("without any file nothing limits the host", "[base]") {
+  const Root root;
+  CHECK(hostBytesLeft(root.path) == UINT64_MAX);
+}
+
+TEST_CASE("the host's available memory is a limit", "[base]") {
+  const Root root;
+  root.write("/proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:  4000 kB\n");
+  CHECK(hostBytesLeft(root.path) == 4000 * 1024);
+}
+
+TEST_CASE("the least that any of the control groups leaves is a limit", "[base]") {
+  const Root root;
+  root.write("/proc/meminfo", "MemAvailable:  4000 kB\n");
+  root.write("/proc/self/cgroup", "0::/a/b\n");
+  root.write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  root.write("/sys/fs/cgroup/a/b/memory.current", "50\n");
+  CHECK(hostBytesLeft(root.path) == 4000 * 1024);
+  root.write("/sys/fs/cgroup/a/memory.max", "1000\n");
+  root.write("/sys/fs/cgroup/a/memory.current", "300\n");
+  CHECK(hostBytesLeft(root.path) == 700);
+  root.write("/sys/fs/cgroup/a/memory.current", "3000\n");
+  CHECK(hostBytesLeft(root.path) == 0);
+}
+
+TEST_CASE("control groups of the first version limit too", "[base]") {
+  const Root root;
+  root.write("/proc/self/cgroup", "4:cpu:/\n3:hugetlb,memory:/x\n");
+  root.write("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "500\n");
+  root.write("/sys/fs/cgroup/memory/x/memory.usage_in_bytes", "100\n");
+  CHECK(hostBytesLeft(root.path) == 400);
+}
+
+TEST_CASE("this process has host memory in use, and this host has some left", "[base]") {
+  CHECK(residentBytes() > 1 << 20);
+  CHECK(hostBytesLeft() > 0);
+}
+
+}  // namespace cistern::test
