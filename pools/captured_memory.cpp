@@ -30,6 +30,7 @@ void CapturedMemory::begin(Stream origin, MempoolId_t pool) {
   reserved_before_ = UINT64_MAX;
   try {
     deferred_release_.emplace_back(pools_.engine.device, pools_.engine.streams, held_);
+    record_.push_back({held_.get(), &deferred_release_.front()});
     const MemoryStats::Values stats = statsOf(pools_.users.visit("memoryStats", id).pool);
     reserved_before_ = std::uint64_t(stats[std::size_t(Stat::kReservedBytes)].current);
     recording_ = record(origin);
@@ -80,6 +81,7 @@ Footprint CapturedMemory::stopRecording() noexcept {
 
 void CapturedMemory::end() noexcept {
   held_->hold(stopRecording());
+  living_ = pools_.living.add(record_);
   state_ = GraphState::kCaptured;
   pools_.engine.imports->retry();
 }
@@ -96,6 +98,7 @@ void CapturedMemory::unwind() noexcept {
   } catch (const std::bad_alloc&) {
   }
   held_ = nullptr;
+  record_.clear();
   deferred_release_.clear();
   pool_ = {};
   state_ = GraphState::kIdle;
@@ -104,10 +107,13 @@ void CapturedMemory::unwind() noexcept {
 
 void CapturedMemory::launching(Stream stream) {
   requireOneStream(pools_.engine.device, stream);
+  pools_.living.requireBound(living_);
   if (launchedInCapture(stream)) return;
   pools_.engine.streams.registerStream(stream);
-  deferred_release_.front().addStream(stream);
+  pools_.living.beginLaunch(living_, stream);
 }
+
+void CapturedMemory::launched() noexcept { pools_.living.endLaunch(living_); }
 
 // A graph launched on a stream that is being captured here becomes part of that capture.
 bool CapturedMemory::launchedInCapture(Stream stream) {
@@ -118,6 +124,7 @@ bool CapturedMemory::launchedInCapture(Stream stream) {
 }
 
 void CapturedMemory::reset() noexcept {
+  pools_.living.remove(living_);
   pool_ = {};
   held_ = nullptr;
   state_ = GraphState::kIdle;

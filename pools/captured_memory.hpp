@@ -45,8 +45,13 @@ class CapturedMemory {
   /// The capture has come to nothing, and the device does not record any more. The pool's growth
   /// goes back, or, if the host is short of memory, lies free in the pool.
   void unwind() noexcept;
-  /// Throws std::bad_alloc, DeviceFailure, changing nothing.
+  /// Throws GraphError while memory of the graph sleeps, std::bad_alloc, DeviceFailure, changing
+  /// nothing.
   void launching(Stream stream);
+  /// The launch that was announced last is queued, or has failed.
+  void launched() noexcept;
+  /// Whether no launch is announced, and all that were queued are known to be complete.
+  bool idle() noexcept { return pools_.living.idle(living_); }
   void reset() noexcept;
 
  private:
@@ -63,6 +68,8 @@ class CapturedMemory {
   /// One, while there is a capture or a graph: the part that will be left of it. Made before it is
   /// needed, so that a graph can be reset even if the host is out of memory.
   std::list<DeferredRelease> deferred_release_;
+  std::list<LivingGraph> record_;  ///< one, while there is a capture, for `living_`
+  LivingGraphs::Place living_;     ///< while there is a graph
 };
 
 }  // namespace cistern

@@ -9,11 +9,16 @@ namespace cistern {
 
 void DeferredRelease::addStream(Stream stream) {
   if (std::find(unmarked_.begin(), unmarked_.end(), stream) != unmarked_.end()) return;
-  const std::size_t count = unmarked_.size() + 1;
+  const std::size_t count = unmarked_.size() + marks_.size() + 1;
   if (count > unmarked_.capacity()) unmarked_.reserve(2 * count);
   marks_.reserve(unmarked_.capacity());
-  ends_.reserve(unmarked_.capacity());
+  ends_.reserve(ends_.size() + unmarked_.capacity());
   unmarked_.push_back(stream);
+}
+
+void DeferredRelease::addStreamsTo(std::vector<Stream>& streams) const {
+  streams.insert(streams.end(), unmarked_.begin(), unmarked_.end());
+  for (const Mark& mark : marks_) streams.push_back(mark.stream);
 }
 
 // True when no further call on the stream is needed.

@@ -27,8 +27,10 @@ class DeferredRelease {
   /// whole device. All that may fail on the host happens here: throws std::bad_alloc, changing
   /// nothing.
   void addStream(Stream stream);
+  /// Appends the streams of replays that are not known to be complete.
+  void addStreamsTo(std::vector<Stream>& streams) const;
 
-  // ---- Once the graph was reset
+  // ---- Once the graph was reset, or between launches
 
   /// Whether all replays are known to be complete. Waits for nothing.
   bool complete() noexcept;

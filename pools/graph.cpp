@@ -101,7 +101,14 @@ void Graph::replay(Stream stream) {
   state_->memory.require(GraphState::kCaptured, "replay");
   if (state_->exec == DeviceGraphExec{}) instantiate();
   state_->memory.launching(stream);
-  state_->device().launchGraph(state_->exec, stream).orThrow();
+  const Status launched = state_->device().launchGraph(state_->exec, stream);
+  state_->memory.launched();
+  launched.orThrow();
+}
+
+bool Graph::idle() {
+  state_->memory.require(GraphState::kCaptured, "idle");
+  return state_->memory.idle();
 }
 
 void Graph::reset() noexcept {

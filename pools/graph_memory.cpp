@@ -51,6 +51,21 @@ void GraphMemory::launching(Stream stream) {
   memory_->launching(stream);
 }
 
+void GraphMemory::launched() {
+  memory_->require(GraphState::kCaptured, "launched");
+  memory_->launched();
+}
+
+// A graph that was reset within the scope has no launches any more.
+void GraphMemory::endLaunch() noexcept {
+  if (memory_->is(GraphState::kCaptured) && memory_->pools().isHere()) memory_->launched();
+}
+
+bool GraphMemory::idle() {
+  memory_->require(GraphState::kCaptured, "idle");
+  return memory_->idle();
+}
+
 void GraphMemory::reset() noexcept {
   if (memory_->is(GraphState::kCaptured) && memory_->pools().isHere()) memory_->reset();
 }

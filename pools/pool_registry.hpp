@@ -7,6 +7,7 @@
 
 #include "allocator/base/process.hpp"
 #include "allocator/engine/ground/hooks.hpp"
+#include "pools/living_graphs.hpp"
 #include "pools/pool_users.hpp"
 #include "pools/retired_graphs.hpp"
 #include "pools/scopes.hpp"
@@ -62,6 +63,7 @@ struct PoolRegistry final {
   Engine& engine;         ///< the allocator's
   const Birthplace made;  ///< in this process, or in one that it was forked from
   PoolUsers users;        ///< which pools there are
+  LivingGraphs living;    ///< graphs that can be launched
   RetiredGraphs retired;  ///< let go of their pools, so they go before the users
   /// The allocator keeps them too: a request may be using them when this object goes.
   const std::shared_ptr<Scopes> scopes;

@@ -27,6 +27,7 @@
   X(kWaiting, "Engine::waiting_mutex", "lets one thread at a time wait for queued work")         \
   X(kCoolingSettling, "Cooling::settling_", "is held until what was found is the allocator's")   \
   X(kPools, "PoolUsers::mutex", "guards which pools there are, and their users")                 \
+  X(kLivingGraphs, "LivingGraphs::mutex_", "guards which graphs can be launched, and where")     \
   X(kRetired, "RetiredGraphs::mutex_", "guards reset graphs whose replays may be queued")        \
   X(kRecording, "Recording::mutex_", "guards what is known of one capture")                      \
   X(kPressure, "Engine::pressure_mutex", "lets one thread at a time give memory back")           \

@@ -60,7 +60,12 @@ class CISTERN_API Graph {
   /// Queues the graph's work on `stream`. One call to the device. On a stream that is being
   /// captured into another graph, the work becomes part of that graph. That graph then keeps this
   /// one's memory in place too.
+  ///
+  /// GraphError, and nothing was queued, while memory of the graph sleeps (Pools::sleep).
   void replay(Stream stream);
+  /// Whether all replays that were queued so far are known to be complete. Waits for nothing. A
+  /// replay on a stream that is being captured now is not known to be. GraphError unless captured.
+  bool idle();
   /// Lets go of the graph. Its memory returns to the pool when the queued replays are complete.
   /// No-op unless captured: abandon ends a capture that is under way.
   void reset() noexcept;
@@ -84,8 +89,10 @@ class CISTERN_API Graph {
 ///   memory.captureEnd();
 ///   cudaStreamEndCapture(stream, &graph);
 ///   …
-///   memory.launching(stream);            // before each launch
-///   cudaGraphLaunch(exec, stream);
+///   {
+///     GraphMemory::Launch launch(memory, stream);  // around each launch
+///     cudaGraphLaunch(exec, stream);
+///   }
 ///   …
 ///   cudaGraphExecDestroy(exec);
 ///   memory.reset();
@@ -111,8 +118,26 @@ class CISTERN_API GraphMemory {
   void captureEnd();
   /// Call this before the graph is launched on `stream`. Nobody else gets its memory before that
   /// launch is complete. If `stream` is being captured into another graph here, that graph keeps
-  /// the memory in place too. GraphError unless captured.
+  /// the memory in place too. GraphError unless captured, and while memory of the graph sleeps.
+  ///
+  /// From here to launched() the graph's addresses are bound to their memory: its pools do not fall
+  /// asleep, and the graph is not idle.
   void launching(Stream stream);
+  /// Call this after that launch, queued or failed. GraphError unless captured.
+  void launched();
+  /// A launch, for a scope: launching at its beginning, and launched at its end.
+  class Launch {
+   public:
+    Launch(GraphMemory& memory, Stream stream) : memory_(memory) { memory_.launching(stream); }
+    ~Launch() { memory_.endLaunch(); }
+    Launch(const Launch&) = delete;
+    Launch& operator=(const Launch&) = delete;
+
+   private:
+    GraphMemory& memory_;
+  };
+  /// As Graph::idle. Between launching and launched it is not.
+  bool idle();
   /// The graph is gone. Its memory returns to the pool when the queued launches are complete. No-op
   /// unless captured: captureEnd ends a capture that is under way.
   void reset() noexcept;
@@ -122,6 +147,8 @@ class CISTERN_API GraphMemory {
   MempoolId_t pool() const;
 
  private:
+  void endLaunch() noexcept;
+
   std::unique_ptr<CapturedMemory> memory_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <iterator>
 #include <list>
+#include <utility>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/heaps/heap_log.hpp"
@@ -85,18 +86,49 @@ class MappingTable {
     std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
   }
 
-  /// hold() adds one hold of that kind to the mapping, letGo() removes one. Pre: for hold(), the
-  /// mapping is current.
-  void hold(Mapping& mapping, HoldCounts::Kind kind) noexcept {
+  /// Adds one hold of that kind to the mapping. Pre: it is current. Throws std::bad_alloc, changing
+  /// nothing.
+  HeldRange& hold(Mapping& mapping, HoldCounts::Kind kind) {
     CISTERN_CHECK(mapping.isCurrent());
+    if (mapping.held == nullptr) {
+      mapping.held = &held_.emplace_front(mapping);
+      mapping.held->self = held_.begin();
+    }
     ++(mapping.holds.*kind);
     ++(mapping.page->holds.*kind);
+    return *mapping.held;
   }
-  void letGo(Mapping& mapping, HoldCounts::Kind kind) noexcept {
-    CISTERN_CHECK(mapping.holds.*kind > 0);
-    --(mapping.page->holds.*kind);
-    --(mapping.holds.*kind);
-    noteStale(mapping);
+  /// Removes one hold of that kind from the range, bound or vacant.
+  void letGo(HeldRange& range, HoldCounts::Kind kind) noexcept {
+    HoldCounts& holds = range.isBound() ? range.mapping().holds : range.vacant().holds;
+    CISTERN_CHECK(holds.*kind > 0);
+    --(holds.*kind);
+    if (range.isBound()) --(range.mapping().page->holds.*kind);
+    if (holds.any()) return;
+    if (range.isBound()) noteStale(range.mapping());
+    (range.isBound() ? range.mapping().held : range.vacant().held) = nullptr;
+    held_.erase(range.self);
+  }
+
+  /// The mapping gives its holds up to a range that is vacant from now on. It may be stale then.
+  void vacate(Mapping& mapping, VacantRange& to) noexcept {
+    to.holds = std::exchange(mapping.holds, {});
+    to.capture = mapping.capture;
+    to.held = std::exchange(mapping.held, nullptr);
+    mapping.page->holds.graphs -= to.holds.graphs;
+    mapping.page->holds.exports -= to.holds.exports;
+    if (to.held != nullptr) to.held->vacate(to);
+    if (to.holds.any()) noteStale(mapping);
+  }
+  /// The reverse: the range is bound to the mapping from now on.
+  void bind(VacantRange& from, Mapping& to) noexcept {
+    if (to.removable() && from.holds.any()) used_.splice(used_.end(), stale_, to.self);
+    to.holds = std::exchange(from.holds, {});
+    to.capture = from.capture;
+    to.held = std::exchange(from.held, nullptr);
+    to.page->holds.graphs += to.holds.graphs;
+    to.page->holds.exports += to.holds.exports;
+    if (to.held != nullptr) to.held->bind(to);
   }
 
   PageRange& addRange() { return ranges_.emplace_back(); }
@@ -136,6 +168,9 @@ class MappingTable {
         removable += mapping->removable() ? 1 : 0;
         holds.graphs += mapping->holds.graphs;
         holds.exports += mapping->holds.exports;
+        CISTERN_CHECK((mapping->held != nullptr) == mapping->holds.any());
+        if (mapping->held)
+          CISTERN_CHECK(mapping->held->isBound() && &mapping->held->mapping() == mapping);
         if (!mapping->holds.any()) continue;
         // Somebody reaches the page here: it is mapped, and in use in this pool or nowhere.
         CISTERN_CHECK(mapping->accessible && page.current != nullptr);
@@ -167,6 +202,7 @@ class MappingTable {
   std::list<PageRange> ranges_;
   std::list<Mapping> stale_;  ///< removable, the oldest first
   std::list<Mapping> used_;   ///< the others: current, or held
+  std::list<HeldRange> held_;
 };
 
 }  // namespace cistern::pages

@@ -32,6 +32,7 @@
 
 #include "allocator/engine/ground/holds.hpp"
 #include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/pages/held_range.hpp"
 
 namespace cistern {
 struct SharedPage;
@@ -113,6 +114,7 @@ struct Mapping {
   /// free.
   std::uint64_t last_use = 0;
   HoldCounts holds;           ///< footprints, and exports, that it is part of
+  HeldRange* held = nullptr;  ///< what these know it by; null if nobody holds it
   std::uint32_t capture = 0;  ///< of the last of these footprints
   bool accessible = false;    ///< the device may read and write through it
   bool at_rest = false;       ///< a low water leaves it as it is

@@ -72,17 +72,17 @@ void PageBacking::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind
   forEachMapping(rangeOf(block), block.address(), block.end(), [&](Mapping& mapping) {
     mutex_.assertHeld();
     if (capture != 0 && mapping.holds.graphs > 0 && mapping.capture == capture) return;
-    by.mappings.push_back(&mapping);
+    if (by.ranges.size() == by.ranges.capacity()) by.ranges.reserve(2 * by.ranges.size() + 1);
+    by.ranges.push_back(&state_.table.hold(mapping, kind));
     if (capture != 0) mapping.capture = capture;
-    state_.table.hold(mapping, kind);
   });
 }
 
 void PageBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
-  if (by.mappings.empty()) return;
+  if (by.ranges.empty()) return;
   const MutexLock lock(mutex_);
-  for (Mapping* mapping : by.mappings) state_.table.letGo(*mapping, kind);
-  by.mappings.clear();
+  for (HeldRange* range : by.ranges) state_.table.letGo(*range, kind);
+  by.ranges.clear();
 }
 
 bool PageBacking::isHeld(const Block& block) const {

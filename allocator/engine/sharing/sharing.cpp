@@ -114,12 +114,12 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
   engine.hold(block, made->hold);
   made->bytes = block.bytes();
   made->base = toPointer(segmentOf(block).device_base);
-  const auto& mappings = made->hold.mappings;
-  if (!mappings.empty()) made->base = toPointer(mappings.front()->deviceAddress());
-  made->offset = address - toAddress(made->base);
+  const auto& ranges = made->hold.ranges;
   const MutexLock lock(engine.pages.mutex());
-  for (const pages::Mapping* mapping : mappings) {
-    made->descriptors.push_back(exported(engine, *mapping->page));
+  if (!ranges.empty()) made->base = toPointer(ranges.front()->mapping().deviceAddress());
+  made->offset = address - toAddress(made->base);
+  for (const pages::HeldRange* range : ranges) {
+    made->descriptors.push_back(exported(engine, *range->mapping().page));
     made->pages.push_back(*made->descriptors.back());
   }
   return made;
