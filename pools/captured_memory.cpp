@@ -45,6 +45,7 @@ std::shared_ptr<Recording> CapturedMemory::record(Stream origin) {
   const PoolUsers::Visit visiting = pools_.users.visit("captureBegin", pool_);
   pools_.engine.streams.registerStream(origin);  // while it is not captured
   const MutexLock lock(pools_.users.mutex);
+  if (visiting.pool.asleep) refusePool("captureBegin", pool_, "is asleep: wake it first");
   auto recording = std::make_shared<Recording>(pools_.engine, visiting.pool, origin);
   if (!pools_.scopes->begin(recording)) {
     refusePool("captureBegin", pool_,

@@ -16,7 +16,11 @@ constexpr std::size_t kLooks =
 
 // When the last scope ends with its thread, nobody else checks whether any scope is left.
 PoolRegistry::PoolRegistry(CachingAllocator& of)
-    : allocator(of), engine(of.engine()), users(engine), scopes(std::make_shared<Scopes>([this] {
+    : allocator(of),
+      engine(of.engine()),
+      users(engine),
+      sleeping(engine, users, living, retired),
+      scopes(std::make_shared<Scopes>([this] {
         const MutexLock lock(users.mutex);
         followScopes();
       })) {
@@ -86,6 +90,7 @@ void PoolRegistry::followScopes() noexcept {
 void PoolRegistry::tidy() noexcept {
   if (!retired.any() && !users.anyUnused()) return;
   (void)retired.letGo(kLooks, false);
+  sleeping.tidy();
   users.tellReleased();
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
   try {
@@ -104,6 +109,7 @@ bool PoolRegistry::tidyForMemory(Tidying why) {
   if (why == Tidying::kEmptyCache) retired.waitForUnknown(std::nullopt);
   const bool any = retired.letGo(why == Tidying::kEmptyCache ? SIZE_MAX : kLooks, false);
   users.tellReleased();
+  sleeping.tidy();
   std::vector<PoolTraits> traits;
   if (!users.mutex.try_lock()) return any;
   const MutexUnlock unlock(users.mutex);

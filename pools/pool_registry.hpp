@@ -11,6 +11,7 @@
 #include "pools/pool_users.hpp"
 #include "pools/retired_graphs.hpp"
 #include "pools/scopes.hpp"
+#include "pools/sleeping_pools.hpp"
 
 namespace cistern {
 
@@ -65,6 +66,7 @@ struct PoolRegistry final {
   PoolUsers users;        ///< which pools there are
   LivingGraphs living;    ///< graphs that can be launched
   RetiredGraphs retired;  ///< let go of their pools, so they go before the users
+  SleepingPools sleeping;
   /// The allocator keeps them too: a request may be using them when this object goes.
   const std::shared_ptr<Scopes> scopes;
   HookId tidier;  ///< of tidyForMemory in the engine's hooks

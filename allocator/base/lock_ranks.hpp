@@ -24,6 +24,7 @@
   X(kScopesHome, "Scopes::Home::mutex", "keeps the scopes while a thread that has some ends")    \
   X(kHistories, "Core::history_mutex", "lets one thread at a time begin or end a history")       \
   X(kHistoryFiles, "HistoryFile::All", "keeps a history's file while the process exits")         \
+  X(kSleeping, "SleepingPools::turn_", "lets one thread at a time put pools to sleep, or wake")  \
   X(kWaiting, "Engine::waiting_mutex", "lets one thread at a time wait for queued work")         \
   X(kCoolingSettling, "Cooling::settling_", "is held until what was found is the allocator's")   \
   X(kPools, "PoolUsers::mutex", "guards which pools there are, and their users")                 \

@@ -114,7 +114,7 @@ HookId CachingAllocator::attachOutOfMemoryObserver(
 void CachingAllocator::detach(HookId hook) {
   Hooks& hooks = engine_->here("detach").hooks;
   if (hooks.reclaim.remove(hook) || hooks.out_of_memory.remove(hook) ||
-      hooks.pool_released.remove(hook))
+      hooks.pool_released.remove(hook) || hooks.sleep.remove(hook))
     return;
   throw InvalidArgument(fmt::format(
       "detach: this allocator has no callback or observer with the name {}", hook.number));

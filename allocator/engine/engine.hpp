@@ -11,6 +11,7 @@
 #include <string>
 
 #include "allocator/engine/backing/segment_backing.hpp"
+#include "allocator/engine/backing/sleep_memory.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/core/core.hpp"
 #include "allocator/engine/events/pending_frees.hpp"
@@ -89,6 +90,7 @@ struct Engine : Core {
   Hooks hooks;
   PendingFrees pending;
   PoolTable pools;
+  SleepMemory sleep_memory;                ///< pools/ lets one thread at a time use it
   const std::shared_ptr<Imports> imports;  ///< what users of imported memory hold too
 
  private:

@@ -83,6 +83,15 @@ Block* Layout::punch(Block& free, Address from, Address to) noexcept {
   return middle;
 }
 
+Block* Layout::vacate(Block& busy) noexcept {
+  CISTERN_ASSERT(!busy.isFree() && !busy.isHole());
+  segment_bytes_ -= busy.bytes();
+  tiling_.map.erase(busy);
+  Block* const hole = tiling_.settleHole(busy);
+  CISTERN_AUDIT(auditInTurn());
+  return hole;
+}
+
 Block* Layout::fill(Block& hole, Address from, Address to, std::uint32_t epoch) noexcept {
   CISTERN_ASSERT(hole.isHole() && hole.address() <= from && from < to && to <= hole.end());
   const Tiling::SplitFree before = tiling_.splitFree();

@@ -78,6 +78,9 @@ class Layout {
   /// [from, to) of a hole becomes free memory, stamped with `epoch`. Returns the free block that
   /// now contains it. Pre: prepared for.
   Block* fill(Block& hole, Address from, Address to, std::uint32_t epoch) noexcept;
+  /// A block that is in use becomes part of a hole, which is returned: it has no memory behind it,
+  /// and is no longer in use. Needs no record.
+  Block* vacate(Block& busy) noexcept;
   /// The first of the holes, linked by links.right, in no order; null when there is none.
   Block* holes() const { return tiling_.hole_list.first(); }
 

@@ -25,7 +25,8 @@ def doors(*names):
 
 BASE_DOORS = doors("types", "error", "options", "current")
 DEVICE_DOORS = BASE_DOORS + doors("status", "device", "device_calls", "sim")
-ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "report", "history", "segment_source", "allocator")
+ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "report", "history", "segment_source", "sleep",
+                             "allocator")
 PINNED_DOORS = ENGINE_DOORS + doors("pinned")
 POOLS_DOORS = ENGINE_DOORS + doors("pool", "graph")
 BASE = BASE_DOORS + ["allocator/base"]
@@ -46,7 +47,7 @@ ENGINE_FLOORS = [
     ["cross_stream"],
     ["capture"],
     ["paths"],
-    ["restoration", "sharing"],
+    ["restoration", "sharing", "sleep"],
     ["caching_allocator"],
 ]
 

@@ -27,6 +27,7 @@
 
 #include "cistern/allocator.hpp"
 #include "cistern/segment_source.hpp"
+#include "cistern/sleep.hpp"
 
 namespace cistern {
 
@@ -129,6 +130,44 @@ class CISTERN_API Pools final {
   /// Returns wholly free memory of the default pool and of all draining ones to the device. A live
   /// pool keeps its memory: others, such as a network card, may have registered its addresses.
   void emptyUnowned();
+
+  // ---- Sleep (docs/sleep.md): the memory of pools goes back to the device for a while -----------
+  // A pool that sleeps keeps its blocks, with their addresses and nothing behind them. They may be
+  // freed. A request, a capture, a checkpoint that is set back and an export are a PoolError, a
+  // replay of its graphs is a GraphError. A pool that sleeps already is passed over, and so is one
+  // that wakes and is awake. The verbs of sleep and wake are all or nothing: after an exception the
+  // pools are as before.
+
+  /// The pools fall asleep. Waits for all work of the device.
+  /// Throws:
+  /// - PoolError for the default pool, for a pool that is gone, is being captured into, or has its
+  ///   memory in segments, and while one of its graphs is being launched;
+  /// - HostShortage if the host admits too little pinned memory for what is to be saved;
+  /// - DeviceFailure; std::bad_alloc; what a hook throws.
+  SleepReport sleep(const std::vector<MempoolId_t>& ids, Contents contents = Contents::kSave);
+  /// The same. Waits for `after`, and for every stream that owns, recorded or replayed the memory.
+  /// It waits for the device if that does not do. Pre: every other use of the memory is queued on
+  /// `after`, or on a stream that `after` waits for.
+  SleepReport sleep(const std::vector<MempoolId_t>& ids, Stream after,
+                    Contents contents = Contents::kSave);
+  /// The pools wake. When this returns, their blocks have their bytes, for all streams.
+  /// Throws:
+  /// - PoolError for a pool that is gone;
+  /// - OutOfMemory, with who holds the memory, if there is no room for the pools;
+  /// - DeviceFailure; std::bad_alloc; what a hook throws.
+  WakeReport wake(const std::vector<MempoolId_t>& ids, HostMemory memory = HostMemory::kKeep);
+  /// Whether the pool sleeps.
+  bool isAsleep(MempoolId_t id) const;
+  /// How to keep the bytes of the block at `pointer` when its pool sleeps, whatever sleep says,
+  /// until it is freed. InvalidArgument for a pointer that is no block's, or a block's of the
+  /// default pool; std::bad_alloc.
+  void setContents(void* pointer, Contents contents);
+  /// Gives back the pinned host memory that is kept for the next sleep.
+  void trimHostMemory();
+  /// Called by sleep and wake, before and after, without a lock held. After kBeforeSleep comes
+  /// kAfterSleep, or kAfterWake if the pools did not fall asleep; the same the other way round. An
+  /// exception before refuses the verb. CachingAllocator::detach takes it away.
+  HookId attachSleepHook(std::function<void(const SleepNotice&)> hook);
 
   // ---- What a pool holds: live or draining -----------------------------------------------------
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "allocator/engine/ground/hook_list.hpp"
+#include "cistern/sleep.hpp"
 
 namespace cistern {
 
@@ -22,6 +23,7 @@ struct Hooks {
   HookList<void, const OutOfMemoryReport&> out_of_memory{"attachOutOfMemoryObserver"};
   HookList<void, MempoolId_t> pool_released{"attachPoolReleasedObserver", true};
   HookList<void, const Misuse&> misuse{"setMisuseHook", true};
+  HookList<void, const SleepNotice&> sleep{"attachSleepHook", true};
   HookList<bool, Tidying> tidy{"setTidier", true};
 };
 

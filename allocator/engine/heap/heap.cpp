@@ -27,14 +27,24 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
     history_->allocated(deviceAddress(block), request.bytes, request.stream, pool_id_);
 }
 
-// Other heaps may look here again, and the recent frees of large blocks are noted.
+// The recent frees of large blocks are noted.
 [[gnu::always_inline]] inline void Heap::noteFree(SizeKind kind, const Free& memory,
                                                   std::uint64_t freed_bytes) noexcept {
-  if (withdrawn_) [[unlikely]]
-    board()->setOffering(*this, true);
   if (!memory.fresh) completion_.noteFreed(freed_bytes);
   if (kind == SizeKind::kLarge && onPages())
     recent_.note(memory.in, memory.from, memory.to, memory.stamp);
+}
+
+// Memory becomes free; or `freed`, a block, does. Other heaps may look here again. False if the
+// heap sleeps: then the block becomes no free memory.
+[[gnu::noinline]] bool Heap::attend(Block* freed) noexcept {
+  if (freed != nullptr && !contents_.empty()) {
+    contents_.erase(freed->address());
+    set(kContents, !contents_.empty());
+  }
+  if (asleep()) return freed == nullptr;
+  if (withdrawn()) board()->setOffering(*this, true);
+  return true;
 }
 
 // ---- Blocks ------------------------------------------------------------------------------------
@@ -54,6 +64,7 @@ Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Add
 }
 
 void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
+  const bool awake = attention_ == 0 || attend(&block);
   HeapSegment& segment = segmentOf(block);
   CountedLayout& own = layout(segment.kind);
   const std::uint32_t at =
@@ -67,6 +78,8 @@ void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
     pending ? history_->usesEnded(deviceAddress(block))
             : history_->freed(deviceAddress(block), false);
   }
+  if (!awake) [[unlikely]]
+    return vacate(block, gone);
   noteFree(segment.kind, {segment, block.address(), block.end(), at},
            segment.kind == SizeKind::kLarge ? block.bytes() : 0);
   const Block* whole = own.release(block, at);
@@ -127,6 +140,7 @@ void noteFreeComplete(Heap& heap) noexcept {
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to,
                   std::uint64_t epoch) noexcept {
   const std::uint32_t at = completion_.stampOf(epoch);
+  if (attention_ != 0) (void)attend(nullptr);
   noteFree(kind, {*hole.segment, from, to, at}, 0);
   Block* const free = layout(kind).fill(hole, from, to, at);
   layout(kind).count();
@@ -146,6 +160,7 @@ void Heap::add(HeapSegment& segment, From from) {
   const std::uint32_t at = completion_.stampOf(fresh ? 0 : completion_.now());
   own.add(segment, at);
   segment.heap.store(this, std::memory_order_release);
+  if (attention_ != 0) (void)attend(nullptr);
   noteFree(segment.kind, {segment, segment.base, segment.base + segment.bytes, at, fresh}, 0);
   own.count();
   own.countBacking(segment.bytes, +1, from != From::kOtherHeap, from == From::kRefused);
@@ -157,6 +172,41 @@ void Heap::remove(HeapSegment& segment, bool returned) noexcept {
   segment.heap.store(nullptr, std::memory_order_release);
   own.count();
   own.countBacking(segment.bytes, -1, returned);
+}
+
+// ---- Sleep --------------------------------------------------------------------------------------
+
+void Heap::fallAsleep() {
+  std::vector<Block*> free;
+  forEachFree(*this, [&](Block& block) { free.push_back(&block); });
+  for (SizeKind kind : kSizeKinds) layout(kind).prepareHoles(unsigned(free.size()));
+  for (Block* block : free) {
+    const SizeKind kind = segmentOf(*block).kind;
+    (void)punch(kind, *block, block->address(), block->end());
+  }
+  set(kAsleep, true);
+  if (board() != nullptr) board()->setOffering(*this, false);
+}
+
+void Heap::wake() noexcept {
+  set(kAsleep, false);
+  if (board() != nullptr) board()->setOffering(*this, true);
+}
+
+void Heap::vacate(Block& block, const Counts& gone) noexcept {
+  CountedLayout& own = layout(segmentOf(block).kind);
+  (void)own.vacate(block);
+  own.count(gone);
+}
+
+void Heap::setContents(const Block& block, Contents contents) {
+  contents_[block.address()] = contents;
+  set(kContents, true);
+}
+
+Contents Heap::contentsOf(const Block& block, Contents otherwise) const {
+  const auto it = contents_.find(block.address());
+  return it != contents_.end() ? it->second : otherwise;
 }
 
 // ---- Epochs, and another stream -----------------------------------------------------------------
@@ -209,7 +259,7 @@ void Heap::withdrawIfEmpty() noexcept {
 // Blocks that the index has left out may be found later.
 void Heap::withdraw() noexcept {
   const bool left_out = small_.freeBlocks().hasLeftOut() || large_.freeBlocks().hasLeftOut();
-  if (board() == nullptr || withdrawn_ || left_out || parked_bytes != 0) return;
+  if (board() == nullptr || withdrawn() || left_out || parked_bytes != 0) return;
   board()->setOffering(*this, false);
 }
 
@@ -222,13 +272,17 @@ std::uint64_t freeBytes(const std::vector<Heap*>& heaps) {
   std::uint64_t free = 0;
   for (Heap* heap : heaps) {
     const MutexLock lock(heap->mutex());
-    free += heap->reservedBytes() - heap->busyBytes();
+    if (!heap->asleep()) free += heap->reservedBytes() - heap->busyBytes();
   }
   return free;
 }
 
 void Heap::audit() {
-  for (SizeKind kind : kSizeKinds) layout(kind).audit();
+  for (SizeKind kind : kSizeKinds) {
+    layout(kind).audit(asleep());
+    CISTERN_CHECK(!asleep() || layout(kind).freeBlocks().blocks() == 0);
+  }
+  CISTERN_CHECK(contents_.empty() == ((attention_ & kContents) == 0));
   forEachSegment(*this,
                  [this](HeapSegment& segment) { CISTERN_CHECK(segment.heap.load() == this); });
   completion_.audit();

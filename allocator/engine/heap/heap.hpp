@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "allocator/engine/heap/low_water.hpp"
 #include "allocator/engine/heap/recent_frees.hpp"
 #include "allocator/engine/history/engine_history.hpp"
+#include "cistern/sleep.hpp"
 
 namespace cistern {
 
@@ -142,14 +144,29 @@ class alignas(64) Heap : public HeapIdentity {
       CISTERN_REQUIRES(mutex());
   /// Whether the heap is known to have nothing for other heaps, so that their searches skip it.
   /// That ends when memory becomes free or comes.
-  bool withdrawn() const CISTERN_REQUIRES(mutex()) { return withdrawn_; }
-  void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { withdrawn_ = withdrawn; }
+  bool withdrawn() const CISTERN_REQUIRES(mutex()) { return (attention_ & kWithdrawn) != 0; }
+  void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { set(kWithdrawn, withdrawn); }
   /// Other heaps' searches skip this heap from now on, until memory becomes free or comes. Pre: the
   /// heap has no pages, or segment, for other heaps. If pages are parked, or the index has left
   /// blocks out, the function does nothing; callers need not check that.
   void withdraw() noexcept CISTERN_REQUIRES(mutex());
   /// withdraw(), if the heap has no pages, or segment, for other heaps.
   void withdrawIfEmpty() noexcept CISTERN_REQUIRES(mutex());
+
+  // ---- Sleep (engine/sleep). A heap that sleeps has blocks in use and holes, and nothing free: a
+  // block that is freed becomes a hole. Its memory may be away.
+
+  bool asleep() const CISTERN_REQUIRES(mutex()) { return (attention_ & kAsleep) != 0; }
+  /// All that is free becomes holes. Throws std::bad_alloc, changing nothing. Pre: its memory is
+  /// pages, none of them parked.
+  void fallAsleep() CISTERN_REQUIRES(mutex());
+  /// What becomes free is free from now on. The holes that have memory are for the caller to fill.
+  void wake() noexcept CISTERN_REQUIRES(mutex());
+  /// How to keep the contents of a block in use when the heap falls asleep, until it is free again.
+  /// Throws std::bad_alloc, changing nothing.
+  void setContents(const Block& block, Contents contents) CISTERN_REQUIRES(mutex());
+  /// What setContents said of the block; `otherwise` if it said nothing.
+  Contents contentsOf(const Block& block, Contents otherwise) const CISTERN_REQUIRES(mutex());
 
   /// Bytes of memory that the heap counts as reserved and that lie free, but in no layout: pages
   /// that pages/ has parked. They come back when the heap gives memory to others.
@@ -212,10 +229,21 @@ class alignas(64) Heap : public HeapIdentity {
       CISTERN_REQUIRES(mutex());
   /// The program gets a block of this heap.
   void begin(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex());
+  /// Why memory that becomes free needs a closer look. They share a word: a free tests it once.
+  enum Attention : std::uint8_t {
+    kWithdrawn = 1,  ///< withdrawn()
+    kAsleep = 2,     ///< asleep()
+    kContents = 4,   ///< setContents was called for some block
+  };
+  void set(Attention what, bool on) CISTERN_REQUIRES(mutex()) {
+    attention_ = std::uint8_t(on ? attention_ | what : attention_ & ~what);
+  }
+  bool attend(Block* freed) noexcept CISTERN_REQUIRES(mutex());
+  void vacate(Block& block, const Counts& gone) noexcept CISTERN_REQUIRES(mutex());
 
   CountedLayout small_ CISTERN_GUARDED_BY(mutex());
   CountedLayout large_ CISTERN_GUARDED_BY(mutex());
-  bool withdrawn_ CISTERN_GUARDED_BY(mutex()) = false;
+  std::uint8_t attention_ CISTERN_GUARDED_BY(mutex()) = 0;  ///< of Attention
   FreeLog frees_ CISTERN_GUARDED_BY(mutex());
   std::vector<ThreadCache*> caches_ CISTERN_GUARDED_BY(mutex());
   LeavingSegments leaving_ CISTERN_GUARDED_BY(mutex());
@@ -224,6 +252,7 @@ class alignas(64) Heap : public HeapIdentity {
   RecentFrees recent_ CISTERN_GUARDED_BY(mutex());
   MempoolId_t pool_id_ CISTERN_GUARDED_BY(mutex());
   History* history_ CISTERN_GUARDED_BY(mutex()) = nullptr;  ///< null while none is recorded
+  std::map<Address, Contents> contents_ CISTERN_GUARDED_BY(mutex());  ///< by place
 };
 
 /// Locks the heaps for a scope, in the order in which the heaps were made. It locks each once,

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "allocator/base/check.hpp"
 
 namespace cistern {
@@ -55,6 +57,11 @@ void Pool::remove(Heap& heap) noexcept {
 void Pool::makeRoom() {
   const MutexLock lock(mutex_);
   if (heaps_.size() == heaps_.capacity()) heaps_.reserve(2 * heaps_.size() + 1);
+}
+
+std::string asleepText(const Pool& pool) {
+  const MempoolId_t id = pool.id();
+  return fmt::format("pool {{{}, {}}} is asleep: wake it first", id.uuid, id.uid);
 }
 
 }  // namespace cistern

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -133,6 +134,10 @@ class Pool {
   std::atomic<bool> lends{false};
   bool lendsNow() const { return lends && stage() == Stage::kLive; }
 
+  /// Whether its memory is away for a while (engine/sleep): it serves no request, and no capture,
+  /// checkpoint or export. Changes under the page backing's lock, or to true before it is taken.
+  std::atomic<bool> asleep{false};
+
   /// A token keeps the pool from being closed. Code that works with the pool holds a copy.
   /// visited() says whether any copy exists. PoolUsers::mutex guards the first copy and this
   /// question, so no visitor comes between a no and the closing. A visitor lets go without the
@@ -162,5 +167,8 @@ class Pool {
   std::shared_ptr<Recording> recording_ CISTERN_GUARDED_BY(mutex_);
   const std::shared_ptr<void> token_ = std::make_shared<char>();
 };
+
+/// "pool {0, 7} is asleep: wake it first".
+std::string asleepText(const Pool& pool);
 
 }  // namespace cistern

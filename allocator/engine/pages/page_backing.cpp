@@ -9,6 +9,7 @@
 #include "allocator/device/page_trial.hpp"
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/placing.hpp"
+#include "allocator/engine/pages/sleeping.hpp"
 
 namespace cistern {
 
@@ -29,7 +30,7 @@ PageBacking::PageBacking(Core& core)
 // A request of a capture unmaps nothing.
 Block* PageBacking::place(Heap& heap, const Request& request, PagesFrom from) {
   const MutexLock lock(mutex_);
-  if (state_.refused) return nullptr;
+  if (state_.refused || heap.pool().asleep) return nullptr;
   const bool recorded = request.capture != nullptr, thread = core_.options.background_thread;
   const std::size_t stale = state_.table.staleMappings().size(), most = mostStale(state_);
   // Soon there will be old mappings to remove. The stream's work on them is marked now, while the
@@ -69,6 +70,8 @@ void PageBacking::sendHome(Heap& heap) noexcept try {
 void PageBacking::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind,
                        std::uint32_t capture) {
   const MutexLock lock(mutex_);
+  const Pool& pool = rangeOf(block).home->pool();
+  if (pool.asleep) throw PoolError(asleepText(pool));
   forEachMapping(rangeOf(block), block.address(), block.end(), [&](Mapping& mapping) {
     mutex_.assertHeld();
     if (capture != 0 && mapping.holds.graphs > 0 && mapping.capture == capture) return;
@@ -195,12 +198,50 @@ void PageBacking::shutDown(bool driver) noexcept {
     }
     insist([&] { return device.releasePage(page.handle); });
   }
+  for (SleepingPage& page : state_.sleeping) giveUp(state_, page);
   for (const PageRange& range : state_.table.ranges()) {
     insist([&] { return device.freeReservation(range.device_base, range.reserved_bytes); });
   }
 }
 
 // ---- What always holds at rest: see page.hpp and placing.hpp ------------------------------------
+
+namespace {
+
+// Whether some range in a pool that sleeps covers that unit.
+bool isVacant(const State& state, const PageRange& range, std::uint32_t unit) {
+  return std::ranges::any_of(state.sleeping, [&](const SleepingPage& page) {
+    return std::ranges::any_of(page.at, [&](const VacantRange& at) {
+      return at.range == &range && at.unit <= unit && unit < at.end_unit;
+    });
+  });
+}
+
+void auditSleeping(const SleepingPage& page) {
+  CISTERN_CHECK(page.current < page.at.size());
+  for (const VacantRange& at : page.at) {
+    CISTERN_CHECK(at.end_unit - at.unit == page.units && at.end_unit <= at.range->units());
+    CISTERN_CHECK(&at.range->home->pool() == &page.heap->pool() && page.heap->pool().asleep);
+    CISTERN_CHECK(page.kept || !at.mapped);
+    CISTERN_CHECK((at.held != nullptr) == at.holds.any());
+    if (at.held) CISTERN_CHECK(!at.held->isBound() && &at.held->vacant() == &at);
+    for (std::uint32_t unit = at.unit; unit < at.end_unit; ++unit)
+      CISTERN_CHECK(at.range->slots[unit] == nullptr);
+  }
+}
+
+}  // namespace
+
+// In a heap that sleeps: what is in use has a page, or is vacant; nothing is free.
+void PageBacking::auditAsleep(const PageRange& range, const Block& block) const {
+  CISTERN_CHECK(!block.isFree());
+  if (block.isHole()) return;
+  std::uint32_t unit = range.unitAt(block.address());
+  for (; unit < range.unitAt(block.end() + kUnit - 1); ++unit) {
+    const Mapping* const mapping = range.slots[unit];
+    CISTERN_CHECK(mapping != nullptr ? mapping->isCurrent() : isVacant(state_, range, unit));
+  }
+}
 
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
@@ -209,6 +250,10 @@ void PageBacking::audit(std::uint64_t reserved) const {
   for (const PageRange& range : state_.table.ranges()) {
     range.home->mutex().assertHeld();
     for (const Block* b = range.first; b; b = b->next) {
+      if (range.home->asleep()) {
+        auditAsleep(range, *b);
+        continue;
+      }
       if (!b->isHole()) backed += b->bytes();
       const bool withdrawn = b->isFree() && range.home->withdrawn();
       forEachMapping(range, b->address(), b->end(), [&](const Mapping& mapping) {
@@ -226,12 +271,17 @@ void PageBacking::audit(std::uint64_t reserved) const {
   std::uint64_t bytes = 0;
   for (const PhysicalPage& page : state_.table.pages()) {
     bytes += page.bytes();
-    if (page.current) backed -= page.bytes();
+    if (page.current) page.current->range->home->mutex().assertHeld();
+    if (page.current && !page.current->range->home->asleep()) backed -= page.bytes();
     if (!page.parked) continue;
     Mapping& home = page.home();
     CISTERN_CHECK(std::ranges::count(state_.notes.of(*page.counted_by).parked, &home) == 1);
     CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave());
     CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
+  }
+  for (const SleepingPage& page : state_.sleeping) {
+    bytes += page.kept ? page.bytes() : 0;
+    auditSleeping(page);
   }
   CISTERN_CHECK(reserved == bytes && reserved <= state_.core.limit.reserved());
   CISTERN_CHECK(backed == 0);

@@ -63,6 +63,9 @@ class PageBacking {
     pages::comeBack(state_, at);
   }
 
+  /// For engine/sleep, which takes pages away for a while.
+  pages::State& state() CISTERN_REQUIRES(mutex_) { return state_; }
+
   PageCounts counts() const;
   std::size_t hostBytes() const;
 
@@ -80,6 +83,8 @@ class PageBacking {
 
  private:
   bool emptyHeap(Heap& heap);
+  void auditAsleep(const pages::PageRange& range, const Block& block) const
+      CISTERN_REQUIRES(mutex_);
 
   Core& core_;
   mutable Mutex mutex_{LockRank::kPages};

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 
 #include "allocator/engine/core/core.hpp"
@@ -14,6 +15,7 @@
 #include "allocator/engine/pages/free_page_scan.hpp"
 #include "allocator/engine/pages/heap_notes.hpp"
 #include "allocator/engine/pages/mapping_table.hpp"
+#include "allocator/engine/pages/sleeping_page.hpp"
 
 namespace cistern {
 
@@ -43,6 +45,7 @@ struct State {
   NotesTable notes;    ///< of heaps
   PageCounts counters;
   MappingTable table;
+  std::list<SleepingPage> sleeping;  ///< pages of pools that sleep
   CostController cost;
   // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
   CallCost create_cost{9'000};

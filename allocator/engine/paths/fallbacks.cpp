@@ -97,7 +97,10 @@ Block* afterCallbacks(std::span<const Step> steps, Engine& engine, Heap& heap,
 
 }  // namespace
 
+// A pool that sleeps has nothing free, so that each request for it comes here.
 Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
+  if (request.pool->asleep) [[unlikely]]
+    throw PoolError("allocate: " + asleepText(*request.pool));
   const bool captured = request.capture != nullptr;
   const std::span<const Step> steps =
       captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);
@@ -105,6 +108,8 @@ Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
   engine.tick.fetch_add(1, std::memory_order_relaxed);
   Block* block = goThrough(steps, engine, heap, request);
   if (block == nullptr) block = afterCallbacks(steps, engine, heap, request);
+  if (block == nullptr && request.pool->asleep)  // since a moment ago
+    throw PoolError("allocate: " + asleepText(*request.pool));
   if (block == nullptr) throwOutOfMemory(engine, request);
   CISTERN_AUDIT(auditAtTick(engine));
   return *block;

@@ -35,7 +35,7 @@ void PoolTable::setLends(Pool& pool, bool lends) noexcept {
 // All heaps leave the pool, or none. A heap stays while a thread asks about it, or while the device
 // takes its last segment back.
 std::optional<PoolTraits> PoolTable::close(Pool& pool) noexcept {
-  bool empty = !pool.visited();
+  bool empty = !pool.visited() && !pool.asleep;
   pool.forEachHeap([&](Heap& heap) { empty = empty && core_.progress.holdsNothing(heap); });
   empty = empty && !pool.visited();
   while (Heap* heap = empty ? pool.lastHeap() : nullptr) empty = core_.heaps.park(*heap);

@@ -1,0 +1,63 @@
+// The pinned host memory that pools sleep in. Pinning takes long (0.4 ms a MiB on one machine), so
+// that it can be kept from one sleep to the next.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cistern/device.hpp"
+#include "cistern/sleep.hpp"
+
+namespace cistern {
+
+/// One piece of pinned memory.
+struct PinnedChunk {
+  std::byte* at = nullptr;
+  std::uint64_t bytes = 0;
+  bool anew = false;  ///< pinned for this sleep
+};
+using PinnedChunks = std::vector<PinnedChunk>;
+
+inline std::uint64_t bytesOfChunks(const PinnedChunks& chunks) {
+  std::uint64_t bytes = 0;
+  for (const PinnedChunk& chunk : chunks) bytes += chunk.bytes;
+  return bytes;
+}
+
+/// The counts may be read by any thread. For the rest, the caller lets one thread in at a time.
+///
+///   held() == bytes of all chunks that take() gave and give() did not get back, and of the spares
+class SleepMemory {
+ public:
+  explicit SleepMemory(Device& device) : device_(device) {}
+  SleepMemory(const SleepMemory&) = delete;
+  SleepMemory& operator=(const SleepMemory&) = delete;
+
+  /// Chunks of at least `bytes` together, kept ones first. Asks the host whether it has room before
+  /// anything is pinned. Throws HostShortage, std::bad_alloc; then nothing is pinned anew.
+  PinnedChunks take(std::uint64_t bytes);
+  /// The chunks are no longer in use. If the device does not take one back, it is kept.
+  void give(PinnedChunks chunks, HostMemory what) noexcept;
+  /// After a sleep that has failed: what was pinned for it goes back, and the rest is kept.
+  void undo(PinnedChunks chunks) noexcept;
+  /// Gives back all that is kept.
+  void giveBackSpares() noexcept;
+
+  std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
+  std::uint64_t spare() const { return spare_.load(std::memory_order_relaxed); }
+
+ private:
+  void pin(PinnedChunks& chunks, std::uint64_t bytes);
+  bool unpin(const PinnedChunk& chunk) noexcept;
+  void keep(const PinnedChunk& chunk) noexcept;
+
+  Device& device_;
+  PinnedChunks spares_;  ///< has room for all chunks that there are
+  std::size_t chunk_count_ = 0;
+  std::atomic<std::uint64_t> held_{0};
+  std::atomic<std::uint64_t> spare_{0};  ///< of that, kept and not in use
+};
+
+}  // namespace cistern

@@ -1,0 +1,49 @@
+// Pages go to sleep, and come back: the part that knows mappings and the device. engine/sleep says
+// which, and keeps their contents. All of it is done under the backing's lock.
+#pragma once
+
+#include <list>
+#include <vector>
+
+#include "allocator/engine/pages/pages_state.hpp"
+
+namespace cistern::pages {
+
+/// Whether work may still go through a mapping of the page that nobody holds and that blocks do not
+/// lie in. Asks the streams.
+bool hasUsedMappings(State& state, const PhysicalPage& page);
+
+/// A record for the page, for putAway. Throws std::bad_alloc.
+std::list<SleepingPage> recordFor(const PhysicalPage& page);
+/// Unmaps the page, and gives it back to the device. False, and the page is as before but for
+/// mappings that nobody holds, if the device does not unmap it. Otherwise `record` moves to
+/// state.sleeping, whether the device takes the page back or not. Pre: no queued work uses the
+/// page; the heap sleeps; `record` was made for it.
+bool putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) noexcept;
+
+/// Makes the page, if it is not there, and maps it wherever it lies. Pre: the limit has admitted
+/// it, if it is not there. After a failure it has what it has: take back what is left by undo().
+Status makeAndMap(State& state, SleepingPage& page) noexcept;
+/// Gives the page back to the device, as far as the device takes it. Pre: no queued work uses it.
+void giveUp(State& state, SleepingPage& page) noexcept;
+
+/// What wakes: the records of a page that sleeps, and of its mappings.
+struct Waking {
+  SleepingPage* page = nullptr;
+  PhysicalPage* made = nullptr;
+  std::vector<Mapping*> mappings;  ///< one for each of page->at
+};
+/// Makes the records of a page that is there again, for bindAgain. Throws std::bad_alloc, changing
+/// nothing.
+Waking prepareWake(State& state, SleepingPage& page);
+/// Undoes that.
+void forgetWake(State& state, Waking& waking) noexcept;
+/// The page is the heap's again, and its holders' ranges are bound. Blocks in use lie in it; the
+/// holes in it are for fillHoles. Pre: the lock of the heap is held. The record of its sleep is for
+/// the caller to drop.
+void bindAgain(State& state, Waking& waking) noexcept;
+/// Holes of the heap that have a page behind them become free memory. Pre: prepared for two moves
+/// for each page; the heap is awake.
+void fillHoles(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+
+}  // namespace cistern::pages

@@ -1,0 +1,162 @@
+#include "allocator/engine/sleep/falling_asleep.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/pages/placing.hpp"
+#include "allocator/engine/sleep/bus_copies.hpp"
+#include "allocator/engine/sleep/sleep_plan.hpp"
+
+namespace cistern {
+namespace {
+
+class FallingAsleep {
+ public:
+  FallingAsleep(Engine& engine, std::vector<SleepingPool>& pools, Contents otherwise,
+                SleepReport& report)
+      : engine_(engine),
+        pools_(pools),
+        otherwise_(otherwise),
+        report_(report),
+        plan_(stateOf(engine)) {}
+
+  bool run() {
+    if (!mark()) return false;
+    try {
+      save();
+    } catch (...) {
+      undo();
+      throw;
+    }
+    putAway();
+    return true;
+  }
+
+ private:
+  static pages::State& stateOf(Engine& engine) {
+    const MutexLock lock(engine.pages.mutex());
+    return engine.pages.state();
+  }
+
+  // All that may fail comes before the first heap sleeps, or is undone.
+  bool mark() {
+    const MutexLock still(engine_.pages.mutex());
+    if (anyStillUsed()) return false;
+    const MutexLock several(engine_.heaps_mutex);
+    for (const SleepingPool& of : pools_) {
+      const std::vector<Heap*> heaps = of.pool->heaps();
+      heaps_.insert(heaps_.end(), heaps.begin(), heaps.end());
+    }
+    const HeapLocks locks(engine_.heaps_mutex, heaps_);
+    plan_.look(pools_, heaps_);
+    for (SleepingPool& of : pools_) {
+      const std::vector<AddressRange> live = plan_.toSave(*of.pool, otherwise_);
+      report_.live += bytesOfRanges(live);
+      runs_.push_back(joinedOverGaps(live, plan_.going(*of.pool)));
+      of.zeroes = plan_.toClear(*of.pool, otherwise_);
+    }
+    report_.why.reserve(report_.why.size() + plan_.pages().size());
+    try {
+      for (Heap* heap : heaps_) fallAsleep(*heap);
+    } catch (...) {
+      for (Heap* heap : heaps_) wake(*heap);
+      throw;
+    }
+    return true;
+  }
+
+  // A page may be mapped where it lay before, and where work that is queued still uses it.
+  bool anyStillUsed() CISTERN_REQUIRES(engine_.pages.mutex()) {
+    pages::State& state = engine_.pages.state();
+    return std::ranges::any_of(state.table.pages(), [&](const pages::PhysicalPage& page) {
+      const bool ours = page.current && std::ranges::any_of(pools_, [&](const SleepingPool& of) {
+                          return of.pool == &page.current->range->home->pool();
+                        });
+      return ours && pages::hasUsedMappings(state, page);
+    });
+  }
+
+  // Prepared also for the way back.
+  void fallAsleep(Heap& heap) {
+    heap.mutex().assertHeld();
+    pages::prepareMoves(heap, plan_.countOf(heap) + 1);
+    heap.fallAsleep();
+  }
+
+  static void wake(Heap& heap) noexcept {
+    heap.mutex().assertHeld();
+    if (!heap.asleep()) return;
+    heap.wake();
+    pages::fillHoles(heap);
+  }
+
+  void save() {
+    BusCopies copies(engine_.device);
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      SleepingPool& of = pools_[i];
+      const std::uint64_t before = engine_.sleep_memory.held(), bytes = bytesOfRanges(runs_[i]);
+      of.chunks = engine_.sleep_memory.take(bytes);
+      of.saved = placedIn(of.chunks, runs_[i]);
+      report_.pinned_anew += engine_.sleep_memory.held() - before;
+      report_.saved += bytes;
+    }
+    for (const SleepingPool& of : pools_) {
+      for (const SavedRun& run : of.saved) copies.out(run.at, run.from, run.bytes).orThrow();
+    }
+    copies.finish().orThrow();
+  }
+
+  void undo() noexcept {
+    for (SleepingPool& of : pools_) engine_.sleep_memory.undo(std::move(of.chunks));
+    const MutexLock still(engine_.pages.mutex());
+    const MutexLock several(engine_.heaps_mutex);
+    const HeapLocks locks(engine_.heaps_mutex, heaps_);
+    for (Heap* heap : heaps_) wake(*heap);
+  }
+
+  // A piece at a time: other threads may want the lock.
+  void putAway() noexcept {
+    constexpr std::size_t kAtATime = 64;
+    std::vector<PlannedPage>& all = plan_.pages();
+    for (std::size_t i = 0; i < all.size(); i += kAtATime) {
+      const MutexLock still(engine_.pages.mutex());
+      for (std::size_t k = i; k < std::min(i + kAtATime, all.size()); ++k) putAway(all[k]);
+    }
+  }
+
+  void putAway(PlannedPage& planned) noexcept CISTERN_REQUIRES(engine_.pages.mutex()) {
+    pages::State& state = engine_.pages.state();
+    const StayedMemory memory{planned.page->current->range->home->pool().id(), planned.address(),
+                              planned.page->bytes(), planned.stays.value_or(WhyStayed::kRefused)};
+    if (planned.stays || !pages::putAway(state, *planned.page, planned.record))
+      return noteStayed(memory);
+    pages::SleepingPage& asleep = state.sleeping.back();
+    if (asleep.kept) return noteStayed(memory);
+    report_.released += memory.bytes;
+    if (!planned.used) state.sleeping.pop_back();
+  }
+
+  void noteStayed(const StayedMemory& memory) noexcept {
+    report_.stayed += memory.bytes;
+    report_.why.push_back(memory);
+  }
+
+  Engine& engine_;
+  std::vector<SleepingPool>& pools_;
+  const Contents otherwise_;
+  SleepReport& report_;
+  SleepPlan plan_;
+  std::vector<Heap*> heaps_;
+  std::vector<std::vector<AddressRange>> runs_;  ///< of each pool, to be copied
+};
+
+}  // namespace
+
+bool fallAsleep(Engine& engine, std::vector<SleepingPool>& pools, Contents otherwise,
+                SleepReport& report) {
+  return FallingAsleep(engine, pools, otherwise, report).run();
+}
+
+}  // namespace cistern

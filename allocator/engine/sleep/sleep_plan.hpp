@@ -1,0 +1,52 @@
+// A look at pools that are about to sleep: which pages go, which stay, and which bytes are copied.
+#pragma once
+
+#include <list>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/engine/pages/sleeping.hpp"
+#include "allocator/engine/sleep/falling_asleep.hpp"
+
+namespace cistern {
+
+/// One page of the pools.
+struct PlannedPage {
+  pages::PhysicalPage* page = nullptr;
+  std::list<pages::SleepingPage> record;  ///< one, for pages::putAway
+  bool used = false;                      ///< blocks in use lie in it, or somebody holds it
+  std::optional<WhyStayed> stays;
+
+  Address address() const { return page->current->deviceAddress(); }
+};
+
+/// Pre for all: the backing's lock and the locks of the heaps are held.
+class SleepPlan {
+ public:
+  explicit SleepPlan(pages::State& state) : state_(state) {}
+
+  /// Notes the pages, and which of them stay. Throws std::bad_alloc.
+  void look(const std::vector<SleepingPool>& pools, const std::vector<Heap*>& heaps);
+  /// What is to be copied, and what to be cleared at wake, of one of the pools. Throws
+  /// std::bad_alloc.
+  std::vector<AddressRange> toSave(const Pool& pool, Contents otherwise);
+  std::vector<AddressRange> toClear(const Pool& pool, Contents otherwise);
+
+  /// The memory of one of the pools that goes.
+  std::vector<AddressRange> going(const Pool& pool) const;
+
+  std::vector<PlannedPage>& pages() { return pages_; }
+  /// How many pages the heap has.
+  std::size_t countOf(const Heap& heap) const;
+
+ private:
+  void lookAt(Heap& heap);
+  std::vector<AddressRange> blocksOf(const Pool& pool, Contents contents, Contents otherwise);
+
+  pages::State& state_;
+  std::vector<Heap*> heaps_;
+  std::vector<PlannedPage> pages_;  ///< by address
+  std::unordered_map<const pages::PhysicalPage*, std::size_t> number_of_;
+};
+
+}  // namespace cistern

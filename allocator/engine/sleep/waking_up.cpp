@@ -1,0 +1,229 @@
+#include "allocator/engine/sleep/waking_up.hpp"
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+#include "allocator/base/check.hpp"
+#include "allocator/engine/pages/placing.hpp"
+#include "allocator/engine/pages/sleeping.hpp"
+#include "allocator/engine/sleep/bus_copies.hpp"
+
+namespace cistern {
+namespace {
+
+using pages::SleepingPage;
+using pages::Waking;
+
+AddressRange addressesOf(const SleepingPage& page) {
+  return {page.deviceAddress(), page.deviceAddress() + page.bytes()};
+}
+
+class WakingUp {
+ public:
+  WakingUp(Engine& engine, const std::vector<SleepingPool*>& pools, WakeReport& report)
+      : engine_(engine), pools_(pools), report_(report) {}
+
+  std::optional<std::uint64_t> run() {
+    choose();
+    BusCopies copies(engine_.device);
+    try {
+      if (!make(copies)) {
+        undo(copies);
+        return missing();
+      }
+      copies.finish().orThrow();
+      clear(copies);
+      commit();
+    } catch (...) {
+      undo(copies);
+      throw;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool isOurs(const SleepingPage& page) const {
+    return std::ranges::any_of(
+        pools_, [&](const SleepingPool* of) { return of->pool == &page.heap->pool(); });
+  }
+
+  // ---- Choosing ---------------------------------------------------------------------------------
+
+  // Pages whose blocks were all freed are not made: their addresses stay holes.
+  void choose() {
+    const MutexLock still(engine_.pages.mutex());
+    const MutexLock several(engine_.heaps_mutex);
+    for (const SleepingPool* of : pools_) {
+      const std::vector<Heap*> heaps = of->pool->heaps();
+      heaps_.insert(heaps_.end(), heaps.begin(), heaps.end());
+    }
+    const HeapLocks locks(engine_.heaps_mutex, heaps_);
+    std::vector<SleepingPage*> all;
+    for (SleepingPage& page : engine_.pages.state().sleeping) {
+      if (isOurs(page)) all.push_back(&page);
+    }
+    std::ranges::sort(all, [](const SleepingPage* a, const SleepingPage* b) {
+      const pages::VacantRange &x = a->currentRange(), &y = b->currentRange();
+      return x.range != y.range ? x.range->base < y.range->base : x.unit < y.unit;
+    });
+    AscendingSearch search;
+    for (SleepingPage* page : all) {
+      if (page->kept || page->isHeld() || hasBlocks(*page, search)) wanted_.push_back(page);
+    }
+    std::ranges::sort(wanted_, {}, &SleepingPage::deviceAddress);
+    made_.assign(wanted_.size(), false);
+  }
+
+  static bool hasBlocks(const SleepingPage& page, AscendingSearch& search) {
+    const pages::VacantRange& at = page.currentRange();
+    const Address from = at.range->placeOfUnit(at.unit), to = at.range->placeOfUnit(at.end_unit);
+    for (const Block* b = search.covering(*at.range, from); b && b->address() < to; b = b->next) {
+      if (!b->isHole()) return true;
+    }
+    return false;
+  }
+
+  // ---- Making, and copying ----------------------------------------------------------------------
+
+  // False if there is no room. What was saved for a piece is copied while the next is made.
+  bool make(BusCopies& copies) {
+    constexpr std::uint64_t kAtATime = 256 * kMiB;
+    int tries = 0;
+    for (std::size_t from = 0, at = 0; at < wanted_.size();) {
+      std::uint64_t bytes = 0;
+      bool room = true;
+      {
+        const MutexLock still(engine_.pages.mutex());
+        for (; room && at < wanted_.size() && bytes < kAtATime; at += room ? 1 : 0) {
+          room = make(at);
+          bytes += wanted_[at]->bytes();
+        }
+      }
+      restore(copies, from, at);
+      from = at;
+      if (!room && !makeRoom(tries++)) return false;
+    }
+    return true;
+  }
+
+  // False if there is no room for the page.
+  bool make(std::size_t number) CISTERN_REQUIRES(engine_.pages.mutex()) {
+    SleepingPage& page = *wanted_[number];
+    const bool anew = !page.kept;
+    if (anew && !engine_.limit.admit(page.bytes())) return false;
+    made_[number] = true;
+    const Status done = pages::makeAndMap(engine_.pages.state(), page);
+    if (anew && !page.kept) engine_.limit.noteReturned(page.bytes());
+    if (anew && page.kept) report_.mapped += page.bytes();
+    if (done.ok()) return true;
+    if (done.error().kind == ErrorKind::kOutOfMemory) return false;
+    throw DeviceFailure(done.error());
+  }
+
+  // First what is free and complete goes back to the device, then what is when the device is.
+  bool makeRoom(int tries) {
+    if (tries > 1) return false;
+    const std::vector<Heap*> heaps = engine_.heaps.all();
+    if (tries == 1 && !engine_.progress.completeAll(heaps)) return false;
+    const MutexLock pressure(engine_.pressure_mutex);
+    engine_.pages.emptyCache(heaps);
+    (void)engine_.segments.release(heaps, UINT64_MAX);
+    return true;
+  }
+
+  std::vector<AddressRange> addresses(std::size_t from, std::size_t to) const {
+    std::vector<AddressRange> ranges;
+    for (std::size_t i = from; i < to; ++i) ranges.push_back(addressesOf(*wanted_[i]));
+    return merged(ranges);
+  }
+
+  void restore(BusCopies& copies, std::size_t from, std::size_t to) {
+    const std::vector<AddressRange> there = addresses(from, to);
+    for (const SleepingPool* of : pools_) {
+      for (const SavedRun& run : partsIn(of->saved, there)) {
+        copies.in(run.from, run.at, run.bytes).orThrow();
+        report_.restored += run.bytes;
+      }
+    }
+  }
+
+  void clear(BusCopies& copies) {
+    const std::vector<AddressRange> there = addresses(0, wanted_.size());
+    for (const SleepingPool* of : pools_) {
+      for (const AddressRange& range : intersection(of->zeroes, there))
+        copies.clear(range.from, range.to - range.from).orThrow();
+    }
+    copies.finish().orThrow();
+  }
+
+  // ---- The end ----------------------------------------------------------------------------------
+
+  void commit() {
+    const MutexLock still(engine_.pages.mutex());
+    const MutexLock several(engine_.heaps_mutex);
+    const HeapLocks locks(engine_.heaps_mutex, heaps_);
+    pages::State& state = engine_.pages.state();
+    std::vector<Waking> waking;
+    waking.reserve(wanted_.size());
+    try {
+      for (SleepingPage* page : wanted_) waking.push_back(pages::prepareWake(state, *page));
+      for (Heap* heap : heaps_) prepare(*heap);
+    } catch (...) {
+      for (Waking& one : waking) pages::forgetWake(state, one);
+      throw;
+    }
+    for (Waking& one : waking) pages::bindAgain(state, one);
+    state.sleeping.remove_if([&](const SleepingPage& page) { return isOurs(page); });
+    for (Heap* heap : heaps_) wake(*heap);
+    for (const SleepingPool* of : pools_) of->pool->asleep = false;
+  }
+
+  // Each page may be filled in two pieces that end within holes; those that stayed, too.
+  void prepare(Heap& heap) {
+    heap.mutex().assertHeld();
+    std::size_t count = 1;
+    for (const SleepingPage* page : wanted_) count += page->heap == &heap ? 1 : 0;
+    for (const pages::PhysicalPage& page : engine_.pages.state().table.pages())
+      count += page.current && page.current->range->home == &heap ? 1 : 0;
+    pages::prepareMoves(heap, count);
+  }
+
+  static void wake(Heap& heap) noexcept {
+    heap.mutex().assertHeld();
+    if (!heap.asleep()) return;
+    heap.wake();
+    pages::fillHoles(heap);
+  }
+
+  // A page that copies still go to stays: the next wake finds it.
+  void undo(BusCopies& copies) noexcept {
+    if (!copies.finish() && !copies.finish()) return;
+    const MutexLock still(engine_.pages.mutex());
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      if (made_[i]) pages::giveUp(engine_.pages.state(), *wanted_[i]);
+    }
+  }
+
+  std::uint64_t missing() const {
+    std::uint64_t bytes = 0;
+    for (const SleepingPage* page : wanted_) bytes += page->kept ? 0 : page->bytes();
+    return bytes;
+  }
+
+  Engine& engine_;
+  const std::vector<SleepingPool*>& pools_;
+  WakeReport& report_;
+  std::vector<Heap*> heaps_;
+  std::vector<SleepingPage*> wanted_;  ///< by address on the device
+  std::vector<bool> made_;             ///< which of them this wake has begun to make
+};
+
+}  // namespace
+
+std::optional<std::uint64_t> wakeUp(Engine& engine, const std::vector<SleepingPool*>& pools,
+                                    WakeReport& report) {
+  return WakingUp(engine, pools, report).run();
+}
+
+}  // namespace cistern

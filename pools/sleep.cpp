@@ -1,0 +1,76 @@
+// The verbs of Pools that put pools to sleep, and wake them.
+#include <fmt/format.h>
+
+#include "allocator/engine/reports/misuse.hpp"
+#include "cistern/pool.hpp"
+#include "pools/pool_registry.hpp"
+
+namespace cistern {
+namespace {
+
+// Hooks see both ends, however the verb goes.
+template <class Verb>
+auto between(PoolRegistry& at, const std::vector<MempoolId_t>& ids, SleepMoment before,
+             SleepMoment after, SleepMoment failed, Verb verb) {
+  (void)at.engine.hooks.sleep({before, ids});
+  auto report = [&] {
+    try {
+      return verb();
+    } catch (...) {
+      (void)at.engine.hooks.sleep({failed, ids});
+      throw;
+    }
+  }();
+  (void)at.engine.hooks.sleep({after, ids});
+  return report;
+}
+
+SleepReport sleepAfter(PoolRegistry& at, const std::vector<MempoolId_t>& ids, const Stream* after,
+                       Contents contents) {
+  return between(at, ids, SleepMoment::kBeforeSleep, SleepMoment::kAfterSleep,
+                 SleepMoment::kAfterWake, [&] { return at.sleeping.sleep(ids, after, contents); });
+}
+
+}  // namespace
+
+SleepReport Pools::sleep(const std::vector<MempoolId_t>& ids, Contents contents) {
+  return sleepAfter(registry_->here("sleep"), ids, nullptr, contents);
+}
+
+SleepReport Pools::sleep(const std::vector<MempoolId_t>& ids, Stream after, Contents contents) {
+  return sleepAfter(registry_->here("sleep"), ids, &after, contents);
+}
+
+WakeReport Pools::wake(const std::vector<MempoolId_t>& ids, HostMemory memory) {
+  PoolRegistry& at = registry_->here("wake");
+  return between(at, ids, SleepMoment::kBeforeWake, SleepMoment::kAfterWake,
+                 SleepMoment::kAfterSleep, [&] { return at.sleeping.wake(ids, memory); });
+}
+
+bool Pools::isAsleep(MempoolId_t id) const {
+  constexpr const char* verb = "isAsleep";
+  if (id == MempoolId_t{}) return false;
+  return registry_->here(verb).users.visit(verb, id).pool.asleep;
+}
+
+void Pools::setContents(void* pointer, Contents contents) {
+  constexpr const char* verb = "setContents";
+  Engine& engine = registry_->here(verb).engine;
+  const Address address = toAddress(pointer);
+  (void)blockAt(engine, verb, address);
+  const auto [segment, heap] = engine.locate(address);
+  if (heap->pool().isDefault()) {
+    throw InvalidArgument(fmt::format(
+        "setContents: the block at {:#x} is the default pool's, which never sleeps", address));
+  }
+  const MutexLock lock(heap->mutex());
+  if (const Block* block = heap->find(*segment, address)) heap->setContents(*block, contents);
+}
+
+void Pools::trimHostMemory() { registry_->here("trimHostMemory").sleeping.giveHostMemoryBack(); }
+
+HookId Pools::attachSleepHook(std::function<void(const SleepNotice&)> hook) {
+  return registry_->here("attachSleepHook").engine.hooks.sleep.add(std::move(hook));
+}
+
+}  // namespace cistern

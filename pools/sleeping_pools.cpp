@@ -1,0 +1,263 @@
+#include "pools/sleeping_pools.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "allocator/base/host_limits.hpp"
+#include "allocator/base/process.hpp"
+#include "allocator/device/per_thread_stream.hpp"
+#include "allocator/engine/giving_back/flush.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/reports/out_of_memory.hpp"
+#include "allocator/engine/sleep/waking_up.hpp"
+
+namespace cistern {
+
+/// The pools that a sleep is about: each once, and none that sleeps already.
+struct SleepingPools::Chosen {
+  Ids ids;
+  std::vector<PoolUsers::Visit> visits;  ///< of each
+  std::vector<Stream> launchers;         ///< streams that have launched graphs of them
+};
+
+SleepingPools::~SleepingPools() {
+  const MutexLock lock(turn_);
+  for (auto& [id, pool] : pools_)
+    engine_.sleep_memory.give(std::move(pool.chunks), HostMemory::kKeep);
+}
+
+namespace {
+
+SleepingPools::Ids eachOnce(const SleepingPools::Ids& ids) {
+  const std::set<MempoolId_t> once(ids.begin(), ids.end());
+  return {once.begin(), once.end()};
+}
+
+}  // namespace
+
+// ---- Falling asleep -----------------------------------------------------------------------------
+
+SleepReport SleepingPools::sleep(const Ids& ids, const Stream* after, Contents contents) {
+  if (after != nullptr) requireOneStream(engine_.device, *after);
+  const MutexLock lock(turn_);
+  Chosen chosen;
+  for (const MempoolId_t id : eachOnce(ids)) {
+    if (id == MempoolId_t{}) refusePool("sleep", id, "is the default pool: allocate in another");
+    const PoolUsers::Visit visit = users_.visit("sleep", id);
+    if (pools_.contains(id)) continue;
+    chosen.ids.push_back(id);
+    chosen.visits.push_back(visit);
+  }
+  SleepReport report;
+  if (chosen.ids.empty()) return report;
+  begin(chosen);
+  try {
+    waitFor(chosen, after);
+    fallAsleep(chosen, contents, report);
+  } catch (...) {
+    cancel(chosen);
+    throw;
+  }
+  return report;
+}
+
+// From here on no request, capture or launch uses the pools.
+void SleepingPools::begin(Chosen& chosen) {
+  chosen.launchers = living_.fallAsleep(chosen.ids);
+  try {
+    const MutexLock lock(users_.mutex);
+    for (std::size_t i = 0; i < chosen.ids.size(); ++i) {
+      const Pool& pool = chosen.visits[i].pool;
+      if (!pool.onPages()) {
+        refusePool("sleep", chosen.ids[i],
+                   "has its memory in segments, which could not come back to their addresses");
+      }
+      if (pool.recording()) refusePool("sleep", chosen.ids[i], "is being captured into");
+    }
+    for (const PoolUsers::Visit& visit : chosen.visits) visit.pool.asleep = true;
+  } catch (...) {
+    living_.wake(chosen.ids);
+    throw;
+  }
+}
+
+void SleepingPools::cancel(const Chosen& chosen) noexcept {
+  const MutexLock lock(engine_.pages.mutex());
+  for (const PoolUsers::Visit& visit : chosen.visits) visit.pool.asleep = false;
+  living_.wake(chosen.ids);
+}
+
+// ---- Waiting: for the whole device, or for the streams that are known to use the memory ---------
+
+void SleepingPools::waitFor(const Chosen& chosen, const Stream* after) {
+  if (after == nullptr) {
+    if (!engine_.progress.completeAll(engine_.heaps.all()))
+      engine_.device.synchronizeDevice().orThrow();
+  } else {
+    (void)retired_.letGo(SIZE_MAX, true);
+    waitFor(*after);
+    for (const Stream stream : usersOf(chosen)) waitFor(stream);
+  }
+  flushCaches(engine_);
+  engine_.pending.poll();
+}
+
+// The work of a stream that was destroyed is complete when the device's is.
+void SleepingPools::waitFor(Stream stream) {
+  SharedEvent end;
+  {
+    const KnownStreams::Look at = engine_.streams.look(stream);
+    end = at.end;
+    if (at.forgotten && !end) return;
+  }
+  const RelaxedCaptureMode relaxed(engine_.device);
+  if (end) return engine_.device.synchronizeEvent(*end).orThrow();
+  const Result<CaptureInfo> info = engine_.device.captureInfo(stream);
+  if (info && info.value().status != CaptureStatus::kNone) {
+    throw InvalidArgument(fmt::format(
+        "sleep: the stream {:#x} uses the memory, and is being captured: end that first",
+        stream.raw));
+  }
+  const Status done = engine_.device.synchronizeStream(stream);
+  if (!done.ok() && done.error().kind == ErrorKind::kInvalidHandle)
+    return engine_.device.synchronizeDevice().orThrow();
+  done.orThrow();
+}
+
+// The streams that own memory of the pools, are recorded as users, or have launched graphs.
+std::vector<Stream> SleepingPools::usersOf(const Chosen& chosen) const {
+  std::set<Stream> streams(chosen.launchers.begin(), chosen.launchers.end());
+  for (const PoolUsers::Visit& visit : chosen.visits) {
+    for (Heap* heap : visit.pool.heaps()) {
+      streams.insert(heap->stream());
+      const MutexLock lock(heap->mutex());
+      forEachBlock(*heap, [&](const Block& block) {
+        if (block.state() != BlockState::kAllocated) return;
+        streams.insert(block.use.stream);
+        if (const auto* uses = static_cast<const StreamUses*>(block.use.uses))
+          streams.insert(uses->begin(), uses->end());
+      });
+    }
+  }
+  return {streams.begin(), streams.end()};
+}
+
+// Whether a block that the program has freed still waits for a stream.
+static bool anyPending(const std::vector<PoolUsers::Visit>& visits) {
+  bool any = false;
+  for (const PoolUsers::Visit& visit : visits) {
+    for (Heap* heap : visit.pool.heaps()) {
+      const MutexLock lock(heap->mutex());
+      forEachBlock(*heap,
+                   [&](const Block& block) { any = any || block.state() == BlockState::kPending; });
+    }
+  }
+  return any;
+}
+
+// Memory that moved lately may still be mapped where work that nobody named uses it, and so may
+// blocks that were freed. Then the whole device is waited for.
+void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& report) {
+  std::vector<SleepingPool> pools(chosen.ids.size());
+  std::map<MempoolId_t, SleepingPool> made;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    pools[i].pool = &chosen.visits[i].pool;
+    made.try_emplace(chosen.ids[i]);
+  }
+  bool complete = !anyPending(chosen.visits);
+  for (int tries = 0; tries < 2; ++tries) {
+    report = {};
+    if (complete && cistern::fallAsleep(engine_, pools, contents, report)) {
+      auto it = made.begin();  // both in order
+      for (SleepingPool& pool : pools) (it++)->second = std::move(pool);
+      pools_.merge(made);
+      count_ = pools_.size();
+      return;
+    }
+    if (!engine_.progress.completeAll(engine_.heaps.all()))
+      engine_.device.synchronizeDevice().orThrow();
+    engine_.pending.poll();
+    complete = !anyPending(chosen.visits);
+  }
+  refusePool("sleep", chosen.ids.front(),
+             "or another named with it has memory that a stream which is being captured uses");
+}
+
+// ---- Waking -------------------------------------------------------------------------------------
+
+WakeReport SleepingPools::wake(const Ids& ids, HostMemory memory) {
+  WakeReport report;
+  std::optional<Request> missing;
+  std::shared_ptr<void> token;  // the pool stays until it is reported
+  {
+    const MutexLock lock(turn_);
+    missing = wakeNow(eachOnce(ids), memory, report);
+    if (missing) token = missing->pool->token();
+  }
+  if (missing) throwOutOfMemory(engine_, *missing);
+  return report;
+}
+
+// The request that stands for what is missing, if there is no room.
+std::optional<Request> SleepingPools::wakeNow(const Ids& ids, HostMemory memory,
+                                              WakeReport& report) {
+  Ids asleep;
+  std::vector<SleepingPool*> pools;
+  for (const MempoolId_t id : ids) {
+    if (id == MempoolId_t{}) continue;  // it never sleeps
+    const PoolUsers::Visit visit = users_.visit("wake", id);
+    const auto it = pools_.find(id);
+    if (it == pools_.end()) continue;
+    asleep.push_back(id);
+    pools.push_back(&it->second);
+  }
+  if (const auto missing = wakeUp(engine_, pools, report)) {
+    Pool& pool = *pools.front()->pool;
+    const Heap* const heap = pool.lastHeap();
+    return Request{*missing,
+                   std::uint32_t(std::min<std::uint64_t>(granulesFor(*missing), UINT32_MAX)),
+                   SizeKind::kLarge, heap ? heap->stream() : Stream{}, &pool};
+  }
+  living_.wake(asleep);
+  for (const MempoolId_t id : asleep) {
+    engine_.sleep_memory.give(std::move(pools_.at(id).chunks), memory);
+    pools_.erase(id);
+  }
+  count_ = pools_.size();
+  if (memory == HostMemory::kGiveBack) engine_.sleep_memory.giveBackSpares();
+  report.pinned = engine_.sleep_memory.spare();
+  report.resident = residentBytes();
+  return std::nullopt;
+}
+
+void SleepingPools::giveHostMemoryBack() {
+  const MutexLock lock(turn_);
+  engine_.sleep_memory.giveBackSpares();
+}
+
+// A block that is freed while its pool sleeps is a hole: the pool may hold nothing any more.
+void SleepingPools::tidy() noexcept {
+  if (!any() || !turn_.try_lock()) return;
+  const MutexUnlock unlock(turn_);
+  try {
+    Ids emptied;
+    for (const auto& [id, sleeping] : pools_) {
+      bool busy = sleeping.pool->stage() != Pool::Stage::kDraining;
+      for (Heap* heap : sleeping.pool->heaps()) {
+        const MutexLock lock(heap->mutex());
+        busy = busy || heap->busyBytes() > 0;
+      }
+      if (!busy) emptied.push_back(id);
+    }
+    WakeReport report;
+    for (const MempoolId_t id : emptied) (void)wakeNow({id}, HostMemory::kKeep, report);
+  } catch (const std::exception&) {  // another time
+  }
+}
+
+}  // namespace cistern

@@ -1,0 +1,64 @@
+// The pools of one allocator that sleep, and what falling asleep and waking take beside their
+// memory: that nobody uses them meanwhile, and that the program's hooks are called.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/engine/sleep/falling_asleep.hpp"
+#include "cistern/sleep.hpp"
+#include "pools/living_graphs.hpp"
+#include "pools/pool_users.hpp"
+#include "pools/retired_graphs.hpp"
+
+namespace cistern {
+
+/// Thread-safe: one thread at a time puts pools to sleep, or wakes some. Pools (cistern/pool.hpp)
+/// says what each verb promises.
+class SleepingPools {
+ public:
+  using Ids = std::vector<MempoolId_t>;
+
+  SleepingPools(Engine& engine, PoolUsers& users, LivingGraphs& living, RetiredGraphs& retired)
+      : engine_(engine), users_(users), living_(living), retired_(retired) {}
+  /// Pools that sleep still lose their contents.
+  ~SleepingPools();
+  SleepingPools(const SleepingPools&) = delete;
+  SleepingPools& operator=(const SleepingPools&) = delete;
+
+  /// `after`: waits for that stream, and for those that own, recorded or replayed the memory. Null:
+  /// for the whole device.
+  SleepReport sleep(const Ids& ids, const Stream* after, Contents contents);
+  WakeReport wake(const Ids& ids, HostMemory memory);
+  void giveHostMemoryBack();
+
+  /// Whether any pool sleeps.
+  bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
+  /// Wakes pools that nobody uses any more and that hold nothing, so that they can go. Passes over
+  /// them if another thread is at it, or if the device or the host refuses.
+  void tidy() noexcept;
+
+ private:
+  struct Chosen;
+  void begin(Chosen& chosen);
+  void waitFor(const Chosen& chosen, const Stream* after);
+  void waitFor(Stream stream);
+  std::vector<Stream> usersOf(const Chosen& chosen) const;
+  void fallAsleep(Chosen& chosen, Contents contents, SleepReport& report) CISTERN_REQUIRES(turn_);
+  void cancel(const Chosen& chosen) noexcept;
+  std::optional<Request> wakeNow(const Ids& ids, HostMemory memory, WakeReport& report)
+      CISTERN_REQUIRES(turn_);
+
+  Engine& engine_;
+  PoolUsers& users_;
+  LivingGraphs& living_;
+  RetiredGraphs& retired_;
+  Mutex turn_{LockRank::kSleeping};
+  std::map<MempoolId_t, SleepingPool> pools_ CISTERN_GUARDED_BY(turn_);
+  std::atomic<std::size_t> count_{0};  ///< of pools_
+};
+
+}  // namespace cistern

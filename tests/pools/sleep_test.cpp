@@ -1,0 +1,196 @@
+// Pools sleep and wake: their memory goes to the device and comes back, with what was in it.
+#include "tests/pools/sleep_support.hpp"
+
+namespace cistern::test {
+
+TEST_CASE("a pool that sleeps gives its memory to the device, and has it back at wake",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  void* const large = rig.filled(40 * kMiB, 1);
+  void* const small = rig.filled(64 * kKiB, 2);
+  const std::uint64_t taken = rig.taken();
+  const auto reserved = std::uint64_t(rig.reservedBy(rig.id()));
+  CHECK(reserved == taken);
+  const SleepReport report = rig.pools.sleep({rig.id()});
+  rig.audit();
+  CHECK(report.released == reserved);
+  CHECK(report.stayed == 0);
+  CHECK(report.saved >= 40 * kMiB + 64 * kKiB);
+  CHECK(report.saved <= (40 * kMiB + 64 * kKiB) * 105 / 100);
+  CHECK(rig.taken() == 0);
+  CHECK(rig.reservedBy(rig.id()) == 0);
+  CHECK(rig.pools.isAsleep(rig.id()));
+  CHECK(rig.holds(rig.id(), {large, small}));
+  const WakeReport woken = rig.pools.wake({rig.id()});
+  rig.audit();
+  CHECK_FALSE(rig.pools.isAsleep(rig.id()));
+  CHECK(woken.mapped == report.released);
+  CHECK(woken.restored == report.saved);
+  CHECK(rig.taken() == taken);
+  CHECK(rig.wrong(large, 40 * kMiB, 1) == 0);
+  CHECK(rig.wrong(small, 64 * kKiB, 2) == 0);
+  rig.free(large);
+  rig.free(small);
+}
+
+TEST_CASE("what lies free in a pool goes back, and is not made again at wake",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  void* const kept = rig.filled(2 * kMiB, 1);
+  void* const gone = rig.filled(60 * kMiB, 2);
+  rig.free(gone);
+  const auto reserved = std::uint64_t(rig.reservedBy(rig.id()));
+  const SleepReport report = rig.pools.sleep({rig.id()});
+  CHECK(report.released == reserved);
+  CHECK(rig.taken() == 0);
+  CHECK(rig.pools.wake({rig.id()}).mapped < 20 * kMiB);
+  CHECK(rig.wrong(kept, 2 * kMiB, 1) == 0);
+  void* const again = rig.filled(60 * kMiB, 3);
+  CHECK(rig.wrong(again, 60 * kMiB, 3) == 0);
+  rig.free(kept);
+  rig.free(again);
+}
+
+TEST_CASE("a block that is freed while its pool sleeps is a hole, and never free memory",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  void* const first = rig.filled(20 * kMiB, 1);
+  void* const second = rig.filled(20 * kMiB, 2);
+  void* const third = rig.filled(kMiB / 2, 3);
+  void* const fourth = rig.filled(kMiB / 2, 4);
+  (void)rig.pools.sleep({rig.id()});
+  rig.free(first);
+  rig.free(third);
+  rig.audit();
+  CHECK(rig.allocator.cacheInfo().free_bytes == 0);
+  CHECK(nowOf(rig.allocator, Stat::kAllocation) == 2);
+  CHECK(rig.pools.wake({rig.id()}).mapped <= 32 * kMiB);
+  rig.audit();
+  CHECK(rig.wrong(second, 20 * kMiB, 2) == 0);
+  CHECK(rig.wrong(fourth, kMiB / 2, 4) == 0);
+  void* const again = rig.filled(20 * kMiB, 5);
+  CHECK(rig.wrong(second, 20 * kMiB, 2) == 0);
+  for (void* block : {second, fourth, again}) rig.free(block);
+  rig.pool.emptyCache();
+  CHECK(rig.taken() == 0);
+}
+
+TEST_CASE("a pool whose blocks were all freed while it slept wakes with nothing",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  void* const block = rig.filled(20 * kMiB, 1);
+  (void)rig.pools.sleep({rig.id()});
+  rig.free(block);
+  CHECK(rig.pools.wake({rig.id()}).mapped == 0);
+  CHECK(rig.taken() == 0);
+  rig.audit();
+}
+
+TEST_CASE("a pool that nobody uses any more goes, though it sleeps", "[pools][sleep][pages]") {
+  SleepRig rig;
+  MempoolId_t id;
+  void* block = nullptr;
+  {
+    MemPool other(rig.pools);
+    id = other.id();
+    block = other.allocate(20 * kMiB, rig.s);
+    (void)rig.pools.sleep({id});
+  }
+  CHECK(rig.known(id));
+  rig.free(block);
+  rig.allocator.emptyCache();
+  CHECK_FALSE(rig.known(id));
+  rig.audit();
+}
+
+TEST_CASE("a draining pool sleeps and wakes", "[pools][sleep][pages]") {
+  SleepRig rig;
+  auto other = std::make_unique<MemPool>(rig.pools);
+  const MempoolId_t id = other->id();
+  void* const block = other->allocate(20 * kMiB, rig.s);
+  rig.work.fill(rig.s, toAddress(block), 20 * kMiB, 7);
+  other = nullptr;
+  CHECK(rig.pools.sleep({id}).released >= 20 * kMiB);
+  CHECK(rig.taken() == 0);
+  (void)rig.pools.wake({id});
+  CHECK(rig.wrong(block, 20 * kMiB, 7) == 0);
+  rig.free(block);
+}
+
+TEST_CASE("while a pool sleeps, what needs its memory is refused and says so",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  void* const block = rig.filled(4 * kMiB, 1);
+  const PoolCheckpoint checkpoint = rig.pools.getCheckpointState(rig.id());
+  (void)rig.pools.sleep({rig.id()});
+  const auto refused = [&](auto verb) { return refusedFor(rig.id(), "asleep", verb); };
+  CHECK(refused([&] { (void)rig.pool.allocate(kMiB, rig.s); }));
+  CHECK(refused([&] { (void)rig.pool.allocate(100, rig.stream()); }));
+  CHECK(refused([&] {
+    MemPoolScope scope(rig.pool);
+    (void)rig.allocate(kMiB, rig.s);
+  }));
+  Graph graph(rig.pools);
+  CHECK(refused([&] { graph.captureBegin(rig.s, rig.id()); }));
+  CHECK(refused([&] { (void)rig.pools.setCheckpointPoolState(checkpoint); }));
+  CHECK(refused([&] { (void)rig.allocator.exportBlock(block); }));
+  CHECK(rig.pools.getCheckpointState(rig.id()).blocks.size() == 1);
+  CHECK(rig.allocator.blockSize(block) == 4 * kMiB);
+  rig.audit();
+  (void)rig.pools.wake({rig.id()});
+  CHECK(rig.wrong(block, 4 * kMiB, 1) == 0);
+  rig.free(block);
+}
+
+TEST_CASE("pools that cannot sleep say why", "[pools][sleep][pages]") {
+  SleepRig rig;
+  CHECK(refusedFor({}, "default pool", [&] { (void)rig.pools.sleep({MempoolId_t{}}); }));
+  CHECK(refusedFor({0, 999}, "not there", [&] { (void)rig.pools.sleep({{0, 999}}); }));
+  CHECK(refusedFor({0, 999}, "not there", [&] { (void)rig.pools.wake({{0, 999}}); }));
+  MemPoolOptions options;
+  options.no_split = true;
+  MemPool whole(rig.pools, options);
+  CHECK(refusedFor(whole.id(), "segments", [&] { (void)rig.pools.sleep({whole.id()}); }));
+  Graph graph(rig.pools);
+  GraphCapture capture(graph, rig.s, rig.id());
+  CHECK(refusedFor(rig.id(), "captured into", [&] { (void)rig.pools.sleep({rig.id()}); }));
+  capture.end();
+}
+
+TEST_CASE("sleeping twice, and waking twice, is doing so once", "[pools][sleep][pages]") {
+  SleepRig rig;
+  void* const block = rig.filled(4 * kMiB, 1);
+  CHECK(rig.pools.wake({rig.id()}).mapped == 0);
+  CHECK(rig.pools.sleep({rig.id(), rig.id()}).released > 0);
+  const SleepReport again = rig.pools.sleep({rig.id()});
+  CHECK(again.released + again.stayed + again.saved == 0);
+  CHECK(rig.pools.wake({rig.id(), rig.id()}).mapped > 0);
+  CHECK(rig.pools.wake({rig.id()}).mapped == 0);
+  CHECK(rig.wrong(block, 4 * kMiB, 1) == 0);
+  rig.free(block);
+}
+
+TEST_CASE("some of several pools wake, each with its own bytes", "[pools][sleep][pages]") {
+  SleepRig rig;
+  MemPool other(rig.pools), third(rig.pools);
+  void* const a = rig.filled(12 * kMiB, 1);
+  void* const b = other.allocate(12 * kMiB, rig.s);
+  rig.work.fill(rig.s, toAddress(b), 12 * kMiB, 2);
+  void* const c = third.allocate(12 * kMiB, rig.s);
+  rig.work.fill(rig.s, toAddress(c), 12 * kMiB, 3);
+  (void)rig.pools.sleep({rig.id(), other.id(), third.id()});
+  CHECK(rig.taken() == 0);
+  (void)rig.pools.wake({other.id()});
+  CHECK(rig.wrong(b, 12 * kMiB, 2) == 0);
+  CHECK(rig.pools.isAsleep(rig.id()));
+  rig.audit();
+  (void)rig.pools.sleep({other.id()});
+  (void)rig.pools.wake({third.id(), rig.id()});
+  CHECK(rig.wrong(a, 12 * kMiB, 1) == 0);
+  CHECK(rig.wrong(c, 12 * kMiB, 3) == 0);
+  (void)rig.pools.wake({other.id()});
+  CHECK(rig.wrong(b, 12 * kMiB, 2) == 0);
+  for (void* block : {a, b, c}) rig.free(block);
+}
+
+}  // namespace cistern::test
