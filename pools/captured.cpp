@@ -17,6 +17,15 @@ bool Captured::holds(MempoolId_t pool) const {
          });
 }
 
+void Captured::addResultsOf(MempoolId_t pool, std::vector<AddressRange>& ranges) const {
+  if (pool_ == pool) {
+    ranges.insert(ranges.end(), footprint_.results.begin(), footprint_.results.end());
+    if (footprint_.all_results) engine_.addRangesOf(footprint_, ranges);
+  }
+  for (const auto& part : footprint_.graphs)
+    static_cast<const Captured*>(part.get())->addResultsOf(pool, ranges);
+}
+
 void Captured::keepForGood() noexcept {
   for (const auto& part : footprint_.graphs) static_cast<Captured*>(part.get())->keepForGood();
   footprint_ = {};

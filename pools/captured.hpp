@@ -21,6 +21,9 @@ class Captured {
 
   /// Whether memory of the pool is part of it.
   bool holds(MempoolId_t pool) const;
+  /// Appends what it and the graphs within it write in that pool and the program may read. Throws
+  /// std::bad_alloc.
+  void addResultsOf(MempoolId_t pool, std::vector<AddressRange>& ranges) const;
   void hold(Footprint footprint) noexcept { footprint_ = std::move(footprint); }
   /// Never lets go of the memory, only of the use.
   void keepForGood() noexcept;

@@ -77,6 +77,13 @@ std::vector<Stream> LivingGraphs::fallAsleep(const std::vector<MempoolId_t>& poo
   return streams;
 }
 
+std::vector<AddressRange> LivingGraphs::resultsIn(MempoolId_t pool) const {
+  const MutexLock lock(mutex_);
+  std::vector<AddressRange> ranges;
+  for (const LivingGraph& graph : graphs_) graph.memory->addResultsOf(pool, ranges);
+  return ranges;
+}
+
 void LivingGraphs::wake(const std::vector<MempoolId_t>& pools) noexcept {
   const MutexLock lock(mutex_);
   for (const MempoolId_t id : pools) std::erase(asleep_, id);

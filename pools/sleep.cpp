@@ -8,20 +8,22 @@
 namespace cistern {
 namespace {
 
-// Hooks see both ends, however the verb goes.
+// Hooks see both ends, however the verb goes. What is told is ready before: nothing of it fails
+// later.
 template <class Verb>
 auto between(PoolRegistry& at, const std::vector<MempoolId_t>& ids, SleepMoment before,
              SleepMoment after, SleepMoment failed, Verb verb) {
-  (void)at.engine.hooks.sleep({before, ids});
+  const SleepNotice notices[] = {{before, ids}, {after, ids}, {failed, ids}};
+  (void)at.engine.hooks.sleep(notices[0]);
   auto report = [&] {
     try {
       return verb();
     } catch (...) {
-      (void)at.engine.hooks.sleep({failed, ids});
+      (void)at.engine.hooks.sleep(notices[2]);
       throw;
     }
   }();
-  (void)at.engine.hooks.sleep({after, ids});
+  (void)at.engine.hooks.sleep(notices[1]);
   return report;
 }
 

@@ -10,7 +10,6 @@
 
 #include "allocator/base/host_limits.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/device/per_thread_stream.hpp"
 #include "allocator/engine/giving_back/flush.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/reports/out_of_memory.hpp"
@@ -43,7 +42,7 @@ SleepingPools::Ids eachOnce(const SleepingPools::Ids& ids) {
 // ---- Falling asleep -----------------------------------------------------------------------------
 
 SleepReport SleepingPools::sleep(const Ids& ids, const Stream* after, Contents contents) {
-  if (after != nullptr) requireOneStream(engine_.device, *after);
+  if (after != nullptr) engine_.meet(*after);
   const MutexLock lock(turn_);
   Chosen chosen;
   for (const MempoolId_t id : eachOnce(ids)) {
@@ -87,9 +86,9 @@ void SleepingPools::begin(Chosen& chosen) {
 }
 
 void SleepingPools::cancel(const Chosen& chosen) noexcept {
+  living_.wake(chosen.ids);
   const MutexLock lock(engine_.pages.mutex());
   for (const PoolUsers::Visit& visit : chosen.visits) visit.pool.asleep = false;
-  living_.wake(chosen.ids);
 }
 
 // ---- Waiting: for the whole device, or for the streams that are known to use the memory ---------
@@ -167,6 +166,7 @@ void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& r
   std::map<MempoolId_t, SleepingPool> made;
   for (std::size_t i = 0; i < pools.size(); ++i) {
     pools[i].pool = &chosen.visits[i].pool;
+    pools[i].results = living_.resultsIn(chosen.ids[i]);
     made.try_emplace(chosen.ids[i]);
   }
   bool complete = !anyPending(chosen.visits);

@@ -75,6 +75,15 @@ void Engine::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind,
                             : segments.hold(block, by, kind, capture);
 }
 
+void Engine::addRangesOf(const HeldMemory& held, std::vector<AddressRange>& ranges) const {
+  const MutexLock lock(pages.mutex());
+  for (const pages::HeldRange* range : held.ranges) {
+    if (!range->isBound()) continue;
+    const pages::Mapping& at = range->mapping();
+    ranges.push_back({at.deviceAddress(), at.deviceAddress() + at.bytes()});
+  }
+}
+
 bool Engine::isHeld(const Block& block) const {
   return isRange(segmentOf(block)) ? pages.isHeld(block) : segments.isHeld(block);
 }

@@ -56,6 +56,8 @@ struct Engine : Core {
     pages.letGo(by, Hold::kKind);
     segments.letGo(by, Hold::kKind);
   }
+  /// Appends the addresses of the ranges of pages that it holds. Throws std::bad_alloc.
+  void addRangesOf(const HeldMemory& held, std::vector<AddressRange>& ranges) const;
   /// Whether a graph, or an export, holds any of the block's memory. Pre: holdStill() and the
   /// heap's lock are held.
   bool isHeld(const Block& block) const;

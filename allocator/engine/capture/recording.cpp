@@ -1,6 +1,7 @@
 #include "allocator/engine/capture/recording.hpp"
 
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "allocator/base/thread_number.hpp"
@@ -203,6 +204,19 @@ void Recording::prepare(Stream origin) {
   }
 }
 
+// Blocks that the capture has allocated, and that are in use at its end.
+void Recording::noteResults(Heap& heap) noexcept try {
+  const MutexLock lock(heap.mutex());
+  forEachBlock(heap, [&](const Block& block) {
+    mutex_.assertHeld();
+    if (block.state() != BlockState::kAllocated || !streams_.allocated(block)) return;
+    const Address at = deviceAddress(block);
+    footprint_.results.push_back({at, at + block.bytes()});
+  });
+} catch (const std::bad_alloc&) {
+  footprint_.all_results = true;
+}
+
 // If work still uses a mapping that a page has left, only the free blocks are marked complete, not
 // the epochs.
 void Recording::end(Heap& heap) noexcept {
@@ -224,6 +238,10 @@ Footprint Recording::end() noexcept {
   {
     const MutexLock lock(mutex_);
     over_ = true;
+    pool_.forEachHeap([&](Heap& heap) {
+      mutex_.assertHeld();
+      noteResults(heap);
+    });
     streams_.clear();
     left = waiting_.takeAll();
     touched = std::exchange(footprint_, {});

@@ -106,6 +106,7 @@ class Recording : public Capture, public std::enable_shared_from_this<Recording>
  private:
   void begin(Heap& heap);
   void end(Heap& heap) noexcept;
+  void noteResults(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
   void leavePart(RecordedStreams::Seen& of) CISTERN_REQUIRES(mutex_);
   Block* takeFree(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
 

@@ -7,7 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include "cistern/types.hpp"
+
 namespace cistern {
+
+/// [from, to) of a device's addresses.
+struct AddressRange {
+  Address from = 0, to = 0;
+};
 
 struct HeapSegment;
 namespace pages {
@@ -34,6 +41,10 @@ struct HeldMemory {
 struct Footprint : HeldMemory {
   static constexpr HoldCounts::Kind kKind = &HoldCounts::graphs;
   std::vector<std::shared_ptr<void>> graphs;  ///< keeps alive what child graphs hold
+  /// Where blocks of the capture were in use at its end. Each replay writes there what the program
+  /// may read, also if it has freed the blocks since. The rest is scratch.
+  std::vector<AddressRange> results;
+  bool all_results = false;  ///< the host had no memory for the list: all may be results
 };
 
 /// An export's hold on the memory of one block: other processes, or devices, have it mapped.

@@ -24,17 +24,13 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/engine/ground/holds.hpp"
 #include "allocator/layout/block.hpp"
 #include "cistern/types.hpp"
 
 namespace cistern {
 
 struct HeapSegment;
-
-/// [from, to) of a device's addresses.
-struct AddressRange {
-  Address from = 0, to = 0;
-};
 
 /// The process has no addresses left for a map.
 class NoAddresses : public std::bad_alloc {

@@ -52,7 +52,7 @@ class FallingAsleep {
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
     plan_.look(pools_, heaps_);
     for (SleepingPool& of : pools_) {
-      const std::vector<AddressRange> live = plan_.toSave(*of.pool, otherwise_);
+      const std::vector<AddressRange> live = plan_.toSave(of, otherwise_);
       report_.live += bytesOfRanges(live);
       runs_.push_back(joinedOverGaps(live, plan_.going(*of.pool)));
       of.zeroes = plan_.toClear(*of.pool, otherwise_);

@@ -19,6 +19,9 @@ namespace cistern {
 /// A pool that sleeps: what it needs beside its pages to wake.
 struct SleepingPool {
   Pool* pool = nullptr;
+  /// Addresses that are saved as blocks are, also where no block is in use: graphs' results. They
+  /// lie in memory that a graph holds.
+  std::vector<AddressRange> results;
   PinnedChunks chunks;
   std::vector<SavedRun> saved;       ///< by address
   std::vector<AddressRange> zeroes;  ///< to be cleared

@@ -36,8 +36,8 @@ std::vector<Gap> gapsOf(const std::vector<AddressRange>& live,
 std::vector<AddressRange> merged(const std::vector<AddressRange>& ranges) {
   std::vector<AddressRange> one;
   for (const AddressRange& range : ranges) {
-    if (!one.empty() && one.back().to == range.from) {
-      one.back().to = range.to;
+    if (!one.empty() && one.back().to >= range.from) {
+      one.back().to = std::max(one.back().to, range.to);
     } else {
       one.push_back(range);
     }

@@ -24,7 +24,7 @@ inline std::uint64_t bytesOfRanges(const std::vector<AddressRange>& ranges) {
   return bytes;
 }
 
-/// Neighbouring ranges as one. Pre: in order, disjoint.
+/// Ranges that touch or overlap as one. Pre: in order.
 std::vector<AddressRange> merged(const std::vector<AddressRange>& ranges);
 /// What both cover. Pre: each is in order and disjoint. Post: so is the result.
 std::vector<AddressRange> intersection(const std::vector<AddressRange>& one,

@@ -93,8 +93,29 @@ std::vector<AddressRange> SleepPlan::blocksOf(const Pool& pool, Contents content
   return merged(ranges);
 }
 
-std::vector<AddressRange> SleepPlan::toSave(const Pool& pool, Contents otherwise) {
-  return intersection(blocksOf(pool, Contents::kSave, otherwise), going(pool));
+// A page may be current elsewhere in its pool. Its bytes are saved where it is.
+void SleepPlan::addCurrent(const AddressRange& range, std::vector<AddressRange>& to) const {
+  const auto* const segment = state_.core.map.find(range.from);
+  if (segment == nullptr || !isRange(*segment) || !segment->covers(range.to - 1)) return;
+  const auto& in = static_cast<const pages::PageRange&>(*segment);
+  pages::forEachMapping(
+      in, in.placeOf(range.from), in.placeOf(range.to), [&](const Mapping& mapping) {
+        const Mapping* const current = mapping.page->current;
+        if (current == nullptr) return;
+        const Address base = mapping.deviceAddress(), end = base + mapping.bytes();
+        const Address from = std::max(range.from, base), until = std::min(range.to, end);
+        const Address at = current->deviceAddress() + (from - base);
+        to.push_back({at, at + (until - from)});
+      });
+}
+
+std::vector<AddressRange> SleepPlan::toSave(const SleepingPool& of, Contents otherwise) {
+  std::vector<AddressRange> ranges = blocksOf(*of.pool, Contents::kSave, otherwise);
+  if (otherwise == Contents::kSave) {
+    for (const AddressRange& result : of.results) addCurrent(result, ranges);
+    std::ranges::sort(ranges, {}, &AddressRange::from);
+  }
+  return intersection(merged(ranges), going(*of.pool));
 }
 
 std::vector<AddressRange> SleepPlan::toClear(const Pool& pool, Contents otherwise) {

@@ -29,7 +29,7 @@ class SleepPlan {
   void look(const std::vector<SleepingPool>& pools, const std::vector<Heap*>& heaps);
   /// What is to be copied, and what to be cleared at wake, of one of the pools. Throws
   /// std::bad_alloc.
-  std::vector<AddressRange> toSave(const Pool& pool, Contents otherwise);
+  std::vector<AddressRange> toSave(const SleepingPool& of, Contents otherwise);
   std::vector<AddressRange> toClear(const Pool& pool, Contents otherwise);
 
   /// The memory of one of the pools that goes.
@@ -41,6 +41,7 @@ class SleepPlan {
 
  private:
   void lookAt(Heap& heap);
+  void addCurrent(const AddressRange& range, std::vector<AddressRange>& to) const;
   std::vector<AddressRange> blocksOf(const Pool& pool, Contents contents, Contents otherwise);
 
   pages::State& state_;

@@ -43,10 +43,10 @@ class WakingUp {
   }
 
  private:
-  bool isOurs(const SleepingPage& page) const {
-    return std::ranges::any_of(
-        pools_, [&](const SleepingPool* of) { return of->pool == &page.heap->pool(); });
+  bool isOurs(const Pool& pool) const {
+    return std::ranges::any_of(pools_, [&](const SleepingPool* of) { return of->pool == &pool; });
   }
+  bool isOurs(const SleepingPage& page) const { return isOurs(page.heap->pool()); }
 
   // ---- Choosing ---------------------------------------------------------------------------------
 
@@ -72,6 +72,11 @@ class WakingUp {
       if (page->kept || page->isHeld() || hasBlocks(*page, search)) wanted_.push_back(page);
     }
     std::ranges::sort(wanted_, {}, &SleepingPage::deviceAddress);
+    for (const pages::PhysicalPage& page : engine_.pages.state().table.pages()) {
+      if (page.current == nullptr || !isOurs(page.current->range->home->pool())) continue;
+      const Address at = page.current->deviceAddress();
+      stayed_.push_back({at, at + page.bytes()});
+    }
     made_.assign(wanted_.size(), false);
   }
 
@@ -149,7 +154,10 @@ class WakingUp {
   }
 
   void clear(BusCopies& copies) {
-    const std::vector<AddressRange> there = addresses(0, wanted_.size());
+    std::vector<AddressRange> there = addresses(0, wanted_.size());
+    there.insert(there.end(), stayed_.begin(), stayed_.end());
+    std::ranges::sort(there, {}, &AddressRange::from);
+    there = merged(there);
     for (const SleepingPool* of : pools_) {
       for (const AddressRange& range : intersection(of->zeroes, there))
         copies.clear(range.from, range.to - range.from).orThrow();
@@ -216,6 +224,7 @@ class WakingUp {
   WakeReport& report_;
   std::vector<Heap*> heaps_;
   std::vector<SleepingPage*> wanted_;  ///< by address on the device
+  std::vector<AddressRange> stayed_;   ///< pages of the pools that are there, in no order
   std::vector<bool> made_;             ///< which of them this wake has begun to make
 };
 
