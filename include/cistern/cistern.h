@@ -230,6 +230,58 @@ CISTERN_API cistern_status_t cistern_pool_stream_scope_begin(cistern_pool_t pool
 /** CISTERN_INVALID_STATE without a scope on that stream. Any thread may end it. */
 CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, void* stream);
 
+/* ---- Sleep --------------------------------------------------------------------------------------
+ * The memory of pools goes back to the device for a while. Their blocks keep their addresses, and
+ * get memory there again at wake. docs/sleep.md has the rules. After a failure, all pools are as
+ * before. */
+
+/** What becomes of a block's bytes while its pool sleeps. */
+typedef enum cistern_contents_t {
+  CISTERN_CONTENTS_SAVE = 0, /**< they are the same after wake */
+  CISTERN_CONTENTS_DROP = 1, /**< they are anything after wake */
+  CISTERN_CONTENTS_ZERO = 2, /**< they are zero after wake */
+  CISTERN_CONTENTS_RANGE = 0x7fffffff
+} cistern_contents_t;
+
+/** The outcome of a sleep, in bytes. */
+typedef struct cistern_sleep_report_t {
+  size_t size;          /**< sizeof(cistern_sleep_report_t) */
+  uint64_t released;    /**< given back to the device */
+  uint64_t stayed;      /**< what other processes or the default pool have, or the device kept */
+  uint64_t saved;       /**< copied to the host */
+  uint64_t pinned_anew; /**< host memory that this sleep had to pin */
+} cistern_sleep_report_t;
+
+/** The outcome of a wake, in bytes. */
+typedef struct cistern_wake_report_t {
+  size_t size;       /**< sizeof(cistern_wake_report_t) */
+  uint64_t mapped;   /**< taken from the device */
+  uint64_t restored; /**< copied from the host */
+  uint64_t pinned;   /**< host memory that is kept for the next sleep */
+  uint64_t resident; /**< host memory of the process afterwards */
+} cistern_wake_report_t;
+
+/** The `count` pools, all of one allocator, fall asleep. `after`: where a stream stands that every
+ *  use of the memory is queued on, or before; null: the whole device is waited for. `report` may be
+ *  null. CISTERN_INVALID_STATE for a pool that is captured into, that has its memory in segments,
+ * or of which a graph is being launched. CISTERN_HOST_OUT_OF_MEMORY if the host admits too little
+ *  pinned memory. */
+CISTERN_API cistern_status_t cistern_pools_sleep(const cistern_pool_t* pools, size_t count,
+                                                 void* const* after, cistern_contents_t contents,
+                                                 cistern_sleep_report_t* report);
+/** They wake. When this returns, their blocks have their bytes. `keep_host_memory`: not 0, pinned
+ *  memory is kept for the next sleep. `report` may be null. CISTERN_OUT_OF_MEMORY if there is no
+ *  room. */
+CISTERN_API cistern_status_t cistern_pools_wake(const cistern_pool_t* pools, size_t count,
+                                                int keep_host_memory,
+                                                cistern_wake_report_t* report);
+/** Whether the pool sleeps: 0 or 1. */
+CISTERN_API cistern_status_t cistern_pool_is_asleep(cistern_pool_t pool, int* asleep);
+/** How to keep the bytes of that block of the pool's allocator, whatever cistern_pools_sleep says,
+ *  until it is freed. */
+CISTERN_API cistern_status_t cistern_pool_set_contents(cistern_pool_t pool, void* pointer,
+                                                       cistern_contents_t contents);
+
 /* ---- Captures -----------------------------------------------------------------------------------
  * The memory of a graph that the program captures and launches with its runtime's own calls:
  *
@@ -241,6 +293,7 @@ CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, 
  *   ...
  *   cistern_capture_launching(memory, stream); before each launch
  *   cudaGraphLaunch(exec, stream);
+ *   cistern_capture_launched(memory);          after it, queued or failed
  *   ...
  *   cudaGraphExecDestroy(exec);
  *   cistern_capture_release(memory);
@@ -262,8 +315,14 @@ CISTERN_API cistern_status_t cistern_capture_include_stream(cistern_capture_t ca
 /** No more memory is allocated for the graph. Call this before or after the runtime's own end of
  *  the capture, also when that failed. CISTERN_INVALID_STATE unless the capture is under way. */
 CISTERN_API cistern_status_t cistern_capture_end(cistern_capture_t capture);
-/** Call this before the graph is launched on `stream`. CISTERN_INVALID_STATE unless captured. */
+/** Call this before the graph is launched on `stream`. CISTERN_INVALID_STATE unless captured, and
+ *  while memory of the graph sleeps. From here to cistern_capture_launched its pools do not fall
+ *  asleep. */
 CISTERN_API cistern_status_t cistern_capture_launching(cistern_capture_t capture, void* stream);
+/** Call this after that launch, queued or failed. CISTERN_INVALID_STATE unless captured. */
+CISTERN_API cistern_status_t cistern_capture_launched(cistern_capture_t capture);
+/** Whether no launch is announced, and all that were queued are known to be complete. */
+CISTERN_API cistern_status_t cistern_capture_idle(cistern_capture_t capture, int* idle);
 /** The pool that it captures or has captured into. */
 CISTERN_API cistern_status_t cistern_capture_pool_id(cistern_capture_t capture,
                                                      cistern_pool_id_t* id);

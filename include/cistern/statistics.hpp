@@ -63,7 +63,9 @@ struct MemoryStats {
   std::uint64_t num_device_free = 0;
   std::uint64_t num_misuses = 0;  ///< wrong frees reported
   PageCounts pages{};
-  std::uint64_t host_bytes = 0;  ///< host memory that the bookkeeping takes
+  std::uint64_t host_bytes = 0;         ///< host memory that the bookkeeping takes
+  std::uint64_t asleep_bytes = 0;       ///< device memory that pools take when they wake
+  std::uint64_t asleep_host_bytes = 0;  ///< pinned host memory for sleep: in use, or kept
   /// Whether every peak is exact. They are exact as long as one thread allocates. Otherwise all
   /// peaks except those of segments and reserved bytes may be low. They are low by at most 1/8192
   /// of the device (10 MiB of 80 GiB) for each thread that allocates. If 1/128 of the peak is more,
@@ -111,9 +113,10 @@ enum class BlockUse : std::uint8_t {
   kPending,    ///< freed, but queued work of other streams still uses it
   kFree,       ///< includes what threads keep for themselves
   kUnmapped,   ///< addresses with no memory behind them
+  kAsleep,     ///< the program has it, and its memory is away: its pool sleeps
 };
 
-/// "allocated", "pending", "free", "unmapped".
+/// "allocated", "pending", "free", "unmapped", "asleep".
 CISTERN_API const char* blockUseName(BlockUse use);
 
 struct SnapshotBlock {

@@ -54,6 +54,17 @@ cistern_status_t cistern_capture_launching(cistern_capture_t capture, void* stre
   return onCapture(capture, [&](GraphMemory& memory) { memory.launching(streamOf(stream)); });
 }
 
+cistern_status_t cistern_capture_launched(cistern_capture_t capture) {
+  return onCapture(capture, [](GraphMemory& memory) { memory.launched(); });
+}
+
+cistern_status_t cistern_capture_idle(cistern_capture_t capture, int* idle) {
+  return onCapture(capture, [&](GraphMemory& memory) {
+    requireGiven(idle, "idle");
+    *idle = memory.idle() ? 1 : 0;
+  });
+}
+
 cistern_status_t cistern_capture_pool_id(cistern_capture_t capture, cistern_pool_id_t* id) {
   return onCapture(capture, [&](GraphMemory& memory) {
     requireGiven(id, "id");

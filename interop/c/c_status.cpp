@@ -55,6 +55,8 @@ cistern_status_t failCurrent() noexcept {
     return fail(CISTERN_OUT_OF_MEMORY, error.what());
   } catch (const OutOfPinnedMemory& error) {
     return fail(CISTERN_HOST_OUT_OF_MEMORY, error.what());
+  } catch (const HostShortage& error) {
+    return fail(CISTERN_HOST_OUT_OF_MEMORY, error.what());
   } catch (const DeviceFailure& error) {
     return fail(statusOf(error.error().kind), error.what());
   } catch (const InvalidArgument& error) {

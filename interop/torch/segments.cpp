@@ -39,7 +39,8 @@ void addSegment(const DeviceState& state, const cistern::SnapshotSegment& from,
                 std::vector<theirs::SegmentInfo>& out) {
   bool open = false;
   for (const cistern::SnapshotBlock& block : from.blocks) {
-    if (block.use == cistern::BlockUse::kUnmapped) {
+    const bool away = block.use == cistern::BlockUse::kAsleep;
+    if (block.use == cistern::BlockUse::kUnmapped || away) {
       open = false;
       continue;
     }

@@ -94,6 +94,10 @@ void checkRefused(cistern_pool_t p) {
       cistern_pool_scope_end(p),
       cistern_pool_stream_scope_begin(p, nullptr),
       cistern_pool_stream_scope_end(p, nullptr),
+      cistern_pools_sleep(&p, 1, nullptr, CISTERN_CONTENTS_SAVE, nullptr),
+      cistern_pools_wake(&p, 1, 1, nullptr),
+      cistern_pool_is_asleep(p, &users),
+      cistern_pool_set_contents(p, &users, CISTERN_CONTENTS_DROP),
   };
   CHECK(said == std::vector<cistern_status_t>(said.size(), CISTERN_INVALID_HANDLE));
   CHECK(out == nullptr);
@@ -101,7 +105,10 @@ void checkRefused(cistern_pool_t p) {
 
 void checkRefused(cistern_capture_t c) {
   cistern_pool_id_t id{};
+  int idle = 0;
   const std::vector<cistern_status_t> said = {
+      cistern_capture_launched(c),
+      cistern_capture_idle(c, &idle),
       cistern_capture_include_stream(c, nullptr),
       cistern_capture_end(c),
       cistern_capture_launching(c, nullptr),

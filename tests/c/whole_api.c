@@ -157,6 +157,7 @@ static void captures(void) {
   cistern_capture_t capture = NULL, second = NULL;
   cistern_pool_id_t id;
   void *stream = NULL, *p = NULL;
+  int idle = 0;
   CHECK_OK(cistern_stream_create(a, &stream));
   CHECK_OK(cistern_pool_create(a, NULL, &pool));
   CHECK_OK(cistern_pool_create(other, NULL, &others));
@@ -175,6 +176,13 @@ static void captures(void) {
   CHECK_OK(cistern_capture_pool_id(capture, &id));
   CHECK(id.uid == held_by(pool));
   CHECK_OK(cistern_capture_launching(capture, stream));
+  CHECK_OK(cistern_capture_idle(capture, &idle));
+  CHECK(idle == 0);
+  CHECK(cistern_pools_sleep(&pool, 1, NULL, CISTERN_CONTENTS_SAVE, NULL) == CISTERN_INVALID_STATE);
+  CHECK(strstr(cistern_last_error(), "being launched") != NULL);
+  CHECK_OK(cistern_capture_launched(capture));
+  CHECK_OK(cistern_capture_idle(capture, &idle));
+  CHECK(idle == 1);
   CHECK(cistern_allocator_destroy(a) == CISTERN_INVALID_STATE);
   CHECK_OK(cistern_free(a, p));
   CHECK_OK(cistern_pool_destroy(pool)); /* the capture keeps it */

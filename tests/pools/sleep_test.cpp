@@ -170,6 +170,43 @@ TEST_CASE("sleeping twice, and waking twice, is doing so once", "[pools][sleep][
   rig.free(block);
 }
 
+TEST_CASE("statistics, snapshots and reports show what sleeps", "[pools][sleep][pages]") {
+  SleepRig rig;
+  void* const block = rig.filled(400 * kMiB, 1);
+  void* const small = rig.filled(kKiB, 2);
+  const auto useOf = [&](void* of) {
+    for (const SnapshotSegment& segment : rig.allocator.snapshot().segments) {
+      for (const SnapshotBlock& part : segment.blocks) {
+        if (part.address == toAddress(of)) return part.use;
+      }
+    }
+    return BlockUse::kFree;
+  };
+  const SleepReport report = rig.pools.sleep({rig.id()});
+  const MemoryStats asleep = rig.allocator.memoryStats();
+  CHECK(asleep.asleep_bytes == report.released);
+  CHECK(asleep.asleep_host_bytes >= report.saved);
+  CHECK(asleep[Stat::kReservedBytes].current == 0);
+  CHECK(asleep[Stat::kAllocation].current == 2);
+  CHECK(useOf(block) == BlockUse::kAsleep);
+  CHECK(useOf(small) == BlockUse::kAsleep);
+  CHECK(snapshotJson(rig.allocator.snapshot()).find("asleep") != std::string::npos);
+  std::string text;
+  try {
+    rig.free(rig.allocate(2 * kGiB, rig.s));
+  } catch (const OutOfMemory& error) {
+    CHECK(error.report().reserved == 0);
+    text = error.what();
+  }
+  CHECK(text.find("400.00 MiB") == std::string::npos);
+  (void)rig.pools.wake({rig.id()}, HostMemory::kGiveBack);
+  CHECK(rig.allocator.memoryStats().asleep_bytes == 0);
+  CHECK(rig.allocator.memoryStats().asleep_host_bytes == 0);
+  CHECK(useOf(block) == BlockUse::kAllocated);
+  rig.free(block);
+  rig.free(small);
+}
+
 TEST_CASE("some of several pools wake, each with its own bytes", "[pools][sleep][pages]") {
   SleepRig rig;
   MemPool other(rig.pools), third(rig.pools);

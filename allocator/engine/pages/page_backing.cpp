@@ -100,6 +100,13 @@ PageCounts PageBacking::counts() const {
   return state_.counters;
 }
 
+std::uint64_t PageBacking::asleepBytes() const {
+  const MutexLock lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const SleepingPage& page : state_.sleeping) bytes += page.kept ? 0 : page.bytes();
+  return bytes;
+}
+
 std::size_t PageBacking::hostBytes() const {
   const MutexLock lock(mutex_);
   return sizeof(*this) + state_.table.hostBytes() + state_.notes.hostBytes();

@@ -67,6 +67,8 @@ class PageBacking {
   pages::State& state() CISTERN_REQUIRES(mutex_) { return state_; }
 
   PageCounts counts() const;
+  /// The bytes of pages of pools that sleep, which are not there.
+  std::uint64_t asleepBytes() const;
   std::size_t hostBytes() const;
 
   /// Locks out everything here. For reports, which see all of it at rest.

@@ -31,6 +31,8 @@ MemoryStats statsOf(Engine& engine) {
   stats.num_sync_all_streams = engine.waits.load();
   stats.num_misuses = engine.misuses.load();
   stats.pages = engine.pages.counts();
+  stats.asleep_bytes = engine.pages.asleepBytes();
+  stats.asleep_host_bytes = engine.sleep_memory.held();
   stats.num_device_alloc = engine.segments.taken() + stats.pages.created;
   stats.num_device_free = engine.segments.returned() + stats.pages.returned;
   return stats;

@@ -22,7 +22,7 @@ HeapReport& heapOf(OutOfMemoryReport& report, const SnapshotSegment& segment) {
 void add(OutOfMemoryReport& report, const SnapshotSegment& segment) {
   HeapReport& heap = heapOf(report, segment);
   for (const SnapshotBlock& block : segment.blocks) {
-    if (block.use == BlockUse::kUnmapped) continue;
+    if (block.use == BlockUse::kUnmapped || block.use == BlockUse::kAsleep) continue;
     heap.reserved += block.bytes;
     if (block.use == BlockUse::kAllocated) {
       heap.allocated += block.bytes;

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -31,9 +32,20 @@ BlockUse useOf(const Block& block) {
   return cached ? BlockUse::kFree : BlockUse::kPending;
 }
 
-SnapshotBlock pictureOf(const Heap& heap, const Block& block) {
-  const BlockUse use = useOf(block);
+// Whether some of its memory is away. Pre: the page backing's lock is held.
+bool isAway(const Block& block) {
+  const pages::PageRange& range = pages::rangeOf(block);
+  std::uint32_t unit = range.unitAt(block.address());
+  for (; unit < range.unitAt(block.end() + pages::kUnit - 1); ++unit) {
+    if (range.slots[unit] == nullptr) return true;
+  }
+  return false;
+}
+
+SnapshotBlock pictureOf(const Heap& heap, const Block& block, bool sleeps) {
+  BlockUse use = useOf(block);
   const bool used = use == BlockUse::kAllocated || use == BlockUse::kPending;
+  if (used && sleeps && isAway(block)) use = BlockUse::kAsleep;
   return {deviceAddress(block), block.bytes(), used ? ownership::requested(block) : 0,
           used ? heap.streamOf(block) : heap.stream(), use};
 }
@@ -41,7 +53,7 @@ SnapshotBlock pictureOf(const Heap& heap, const Block& block) {
 /// Looks at one heap. Holds its lock for a slice at a time.
 class HeapWalk {
  public:
-  explicit HeapWalk(Heap& heap) : heap_(heap) {}
+  HeapWalk(Engine& engine, Heap& heap) : engine_(engine), heap_(heap) {}
 
   void addTo(std::vector<SnapshotSegment>& all) {
     emptyCaches();
@@ -73,6 +85,7 @@ class HeapWalk {
     Listed listed;
     const MutexLock lock(heap_.mutex());
     if (heap_.stream() == Heap::kNobodys) return listed;  // addresses alone, without memory
+    sleeps_ = heap_.asleep();
     forEachSegment(heap_, [&](HeapSegment& s) { listed.emplace_back(&s, s.device_base); });
     return listed;
   }
@@ -84,6 +97,8 @@ class HeapWalk {
     for (bool first = true; more; first = false) {
       if (!first) std::this_thread::sleep_for(kPause);
       {
+        std::optional<MutexLock> pages;
+        if (sleeps_) pages.emplace(engine_.pages.mutex());
         const MutexLock lock(heap_.mutex());
         if (!isOurs(segment, base)) return false;
         if (first) place.at = segment.base;
@@ -125,7 +140,7 @@ class HeapWalk {
     count_ = 0;
     const Block* block = find(segment, place);
     for (; block != nullptr && count_ < kSlice; block = block->next) {
-      slice_[count_] = pictureOf(heap_, *block);
+      slice_[count_] = pictureOf(heap_, *block, sleeps_ && heap_.asleep());
       if (block->address() != place.at) beginAt(segment.onDevice(place.at), slice_[count_]);
       ++count_;
       place = {block->end(), block};
@@ -157,7 +172,9 @@ class HeapWalk {
     }
   }
 
+  Engine& engine_;
   Heap& heap_;
+  bool sleeps_ = false;  ///< asleep as the walk began
   std::size_t count_ = 0;
   std::array<SnapshotBlock, kSlice> slice_;
 };
@@ -169,7 +186,7 @@ class HeapWalk {
 Snapshot snapshotOf(Engine& engine) {
   Snapshot snapshot;
   snapshot.device = engine.deviceName();
-  for (Heap* heap : engine.heaps.all()) std::make_unique<HeapWalk>(*heap)->addTo(snapshot.segments);
+  for (Heap* heap : engine.heaps.all()) std::make_unique<HeapWalk>(engine, *heap)->addTo(snapshot.segments);
   std::vector<SnapshotSegment>& all = snapshot.segments;
   std::ranges::stable_sort(all, {}, &SnapshotSegment::address);
   std::vector<SnapshotSegment> once;

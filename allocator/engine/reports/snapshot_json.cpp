@@ -9,7 +9,7 @@
 namespace cistern {
 
 const char* blockUseName(BlockUse use) {
-  static constexpr const char* kNames[] = {"allocated", "pending", "free", "unmapped"};
+  static constexpr const char* kNames[] = {"allocated", "pending", "free", "unmapped", "asleep"};
   return kNames[std::size_t(use)];
 }
 

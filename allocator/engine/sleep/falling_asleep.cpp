@@ -6,6 +6,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/pages/placing.hpp"
+#include "allocator/engine/pages/release.hpp"
 #include "allocator/engine/sleep/bus_copies.hpp"
 #include "allocator/engine/sleep/sleep_plan.hpp"
 
@@ -44,6 +45,9 @@ class FallingAsleep {
   bool mark() {
     const MutexLock still(engine_.pages.mutex());
     if (anyStillUsed()) return false;
+    const std::uint64_t spares = bytesOfSpares();
+    (void)pages::releaseSpares(engine_.pages.state());
+    report_.released += spares - bytesOfSpares();
     const MutexLock several(engine_.heaps_mutex);
     for (const SleepingPool& of : pools_) {
       const std::vector<Heap*> heaps = of.pool->heaps();
@@ -57,7 +61,8 @@ class FallingAsleep {
       runs_.push_back(joinedOverGaps(live, plan_.going(*of.pool)));
       of.zeroes = plan_.toClear(*of.pool, otherwise_);
     }
-    report_.why.reserve(report_.why.size() + plan_.pages().size());
+    report_.why.reserve(engine_.pages.state().table.pages().size());
+    noteSpares();
     try {
       for (Heap* heap : heaps_) fallAsleep(*heap);
     } catch (...) {
@@ -67,14 +72,36 @@ class FallingAsleep {
     return true;
   }
 
+  bool isOurs(const Pool& pool) const {
+    return std::ranges::any_of(pools_, [&](const SleepingPool& of) { return of.pool == &pool; });
+  }
+
   // A page may be mapped where it lay before, and where work that is queued still uses it.
   bool anyStillUsed() CISTERN_REQUIRES(engine_.pages.mutex()) {
     pages::State& state = engine_.pages.state();
     return std::ranges::any_of(state.table.pages(), [&](const pages::PhysicalPage& page) {
-      const bool ours = page.current && std::ranges::any_of(pools_, [&](const SleepingPool& of) {
-                          return of.pool == &page.current->range->home->pool();
-                        });
+      const bool ours = page.current && isOurs(page.current->range->home->pool());
       return ours && pages::hasUsedMappings(state, page);
+    });
+  }
+
+  // Pages that lie in no heap, and that the device has not taken back.
+  template <class Visit>
+  void forEachSpare(Visit visit) CISTERN_REQUIRES(engine_.pages.mutex()) {
+    for (const pages::PhysicalPage& page : engine_.pages.state().table.pages()) {
+      if (!page.spare() || page.counted_by == nullptr) continue;
+      if (isOurs(page.counted_by->pool())) visit(page);
+    }
+  }
+  std::uint64_t bytesOfSpares() CISTERN_REQUIRES(engine_.pages.mutex()) {
+    std::uint64_t bytes = 0;
+    forEachSpare([&](const pages::PhysicalPage& page) { bytes += page.bytes(); });
+    return bytes;
+  }
+  void noteSpares() CISTERN_REQUIRES(engine_.pages.mutex()) {
+    forEachSpare([&](const pages::PhysicalPage& page) {
+      const Address at = page.mappings.empty() ? 0 : page.mappings.front()->deviceAddress();
+      noteStayed({page.counted_by->pool().id(), at, page.bytes(), WhyStayed::kRefused});
     });
   }
 

@@ -118,8 +118,9 @@ std::vector<AddressRange> SleepPlan::toSave(const SleepingPool& of, Contents oth
   return intersection(merged(ranges), going(*of.pool));
 }
 
+// Also where the memory stays.
 std::vector<AddressRange> SleepPlan::toClear(const Pool& pool, Contents otherwise) {
-  return intersection(blocksOf(pool, Contents::kZero, otherwise), going(pool));
+  return blocksOf(pool, Contents::kZero, otherwise);
 }
 
 }  // namespace cistern

@@ -11,7 +11,7 @@
 
 Memory     Allocator (of one device), default() (the process's shared one),
            Buffer, Pool (memory kept apart), Pinned and PinnedBuffer (host
-           memory for copies)
+           memory for copies); sleep() and wake() of pools
 Work       Stream; Capture (the memory of a graph)
 Figures    Statistics, PinnedStatistics, MemoryInfo; Allocator.snapshot()
 Recorded   replay(), replay_all(): how much would a program take, and under
@@ -57,6 +57,7 @@ from .pinned import Pinned, PinnedBuffer, PinnedStatistics
 from .pool import Pool, PoolId
 from .replay import Replay, ReplayError, replay, replay_all
 from .report import ReportError, report
+from .sleeping import Contents, SleepReport, WakeReport, sleep, wake
 from .statistics import Stat, StatGroup, Statistics
 from .stream import Stream
 
@@ -66,10 +67,11 @@ _warn_of_others()
 __version__: str = _text_of(_lib.cistern_version_string())
 
 __all__ = [
-    "Allocator", "Buffer", "Capture", "CisternError", "Conf", "DeviceError", "FileError",
+    "Allocator", "Buffer", "Capture", "CisternError", "Conf", "Contents", "DeviceError", "FileError",
     "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
     "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "LabelUsage", "MemoryInfo", "NoDeviceError",
     "NotSupportedError", "OutOfMemoryError", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
-    "PoolId", "Replay", "ReplayError", "ReportError", "Stat", "StatGroup", "Statistics", "Status",
-    "Stream", "StreamLike", "default", "label", "mark", "replay", "replay_all", "report",
+    "PoolId", "Replay", "ReplayError", "ReportError", "SleepReport", "Stat", "StatGroup", "Statistics",
+    "Status", "Stream", "StreamLike", "WakeReport", "default", "label", "mark", "replay", "replay_all",
+    "report", "sleep", "wake",
 ]

@@ -29,6 +29,16 @@ class PoolOptions(Structure):
     _fields_ = [("size", c_size_t), ("use_on_oom", c_int32), ("no_split", c_int32)]
 
 
+class SleepReportStruct(Structure):
+    _fields_ = [("size", c_size_t), *((name, c_uint64) for name in (
+        "released", "stayed", "saved", "pinned_anew"))]
+
+
+class WakeReportStruct(Structure):
+    _fields_ = [("size", c_size_t), *((name, c_uint64) for name in (
+        "mapped", "restored", "pinned", "resident"))]
+
+
 class StatStruct(Structure):
     _fields_ = [(name, c_int64) for name in ("current", "peak", "allocated", "freed")]
 
@@ -97,6 +107,12 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "capture_include_stream": (_HANDLE, _HANDLE),
     "capture_end": (_HANDLE,),
     "capture_launching": (_HANDLE, _HANDLE),
+    "capture_launched": (_HANDLE,),
+    "capture_idle": (_HANDLE, POINTER(c_int)),
+    "pools_sleep": (_OUT, c_size_t, _OUT, c_int, POINTER(SleepReportStruct)),
+    "pools_wake": (_OUT, c_size_t, c_int, POINTER(WakeReportStruct)),
+    "pool_is_asleep": (_HANDLE, POINTER(c_int)),
+    "pool_set_contents": (_HANDLE, _HANDLE, c_int),
     "capture_pool_id": (_HANDLE, POINTER(PoolIdStruct)),
     "capture_release": (_HANDLE,),
     "statistics": (_HANDLE, POINTER(StatisticsStruct)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Optional
 
 from . import _arguments
@@ -19,6 +20,8 @@ class Capture(Scoped):
         with allocator.capture(stream) as memory:
             ...                                      # requests on the stream are the graph's
         memory.launching(stream)                     # before each launch
+        ...
+        memory.launched()                            # after it
         memory.release()                             # the graph is gone
 
     A call in a state that is not for it is an InvalidStateError. After release() each is an
@@ -55,6 +58,18 @@ class Capture(Scoped):
         """Says that the graph is about to be launched on `stream`. InvalidStateError unless
         captured."""
         check(lib.cistern_capture_launching(self._owned.value, _arguments.stream(stream)))
+
+    def launched(self) -> None:
+        """Says that the launch that was announced last is queued, or has failed. InvalidStateError
+        unless captured."""
+        check(lib.cistern_capture_launched(self._owned.value))
+
+    @property
+    def idle(self) -> bool:
+        """Whether no launch is announced, and all that were queued are known to be complete."""
+        idle = ctypes.c_int()
+        check(lib.cistern_capture_idle(self._owned.value, ctypes.byref(idle)))
+        return bool(idle.value)
 
     def release(self) -> None:
         """Says that the graph is gone, and ends the capture if it is under way. Its memory returns

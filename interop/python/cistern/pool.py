@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable, ContextManager, NamedTuple, SupportsIndex
+from typing import Any, Callable, ContextManager, NamedTuple, Optional, SupportsIndex
 
 from . import _arguments
 from ._arguments import StreamLike
@@ -11,6 +11,7 @@ from ._native import PoolIdStruct, PoolOptions, check, lib, made
 from ._owned import Open, Owned, Scoped, handed_out, owner, state
 from .buffer import Buffer
 from .errors import CisternError
+from .sleeping import Contents, SleepReport, WakeReport, sleep, wake
 
 
 class PoolId(NamedTuple):
@@ -81,6 +82,26 @@ class Pool(Scoped):
         one such scope at a time: InvalidStateError for a second one."""
         return Open(self, lib.cistern_pool_stream_scope_begin, lib.cistern_pool_stream_scope_end,
                     _arguments.stream(stream))
+
+    def sleep(self, *, contents: Contents = Contents.SAVE,
+              after: Optional[StreamLike] = None) -> SleepReport:
+        """cistern.sleep for this pool alone."""
+        return sleep(self, contents=contents, after=after)
+
+    def wake(self, *, keep_host_memory: bool = True) -> WakeReport:
+        """cistern.wake for this pool alone."""
+        return wake(self, keep_host_memory=keep_host_memory)
+
+    @property
+    def asleep(self) -> bool:
+        """Whether it sleeps."""
+        asleep = ctypes.c_int()
+        check(lib.cistern_pool_is_asleep(self._owned.value, ctypes.byref(asleep)))
+        return bool(asleep.value)
+
+    def set_contents(self, address: int, contents: Contents) -> None:
+        """How to keep the bytes of the block at that address, whatever sleep() says, until its free."""
+        check(lib.cistern_pool_set_contents(self._owned.value, address, Contents(contents)))
 
     def destroy(self) -> None:
         """Lets go of it and empties its cache; a capture into it keeps it. Does nothing if it is

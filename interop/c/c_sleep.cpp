@@ -1,0 +1,98 @@
+// Pools sleep and wake.
+#include <deque>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "interop/c/objects.hpp"
+
+using namespace cistern;
+using namespace cistern::capi;
+
+namespace cistern::capi {
+namespace {
+
+/// Some pools of one allocator, in use for a call.
+struct SomePools {
+  SomePools(const cistern_pool_t* pools, std::size_t count) {
+    if (count == 0) throw Failure(CISTERN_INVALID_ARGUMENT, "no pool is named");
+    requireGiven(pools, "pools");
+    for (std::size_t i = 0; i < count; ++i) {
+      uses.emplace_back(wordOf(pools[i]));
+      if (&uses.back()->pool.pools() != &uses.front()->pool.pools())
+        throw Failure(CISTERN_INVALID_ARGUMENT,
+                      fmt::format("pools[{}] is of another allocator than pools[0]", i));
+      ids.push_back(uses.back()->pool.id());
+    }
+  }
+  Pools& pools() { return uses.front()->pool.pools(); }
+
+  std::deque<Use<PoolObject>> uses;
+  std::vector<MempoolId_t> ids;
+};
+
+Contents contentsOf(cistern_contents_t contents) {
+  if (contents < CISTERN_CONTENTS_SAVE || contents > CISTERN_CONTENTS_ZERO)
+    throw Failure(CISTERN_INVALID_ARGUMENT,
+                  fmt::format("contents is {}; it must be 0, 1 or 2", int(contents)));
+  return Contents(contents);
+}
+
+template <class Report>
+void requireSize(const Report* report, const char* name) {
+  if (report == nullptr || report->size >= sizeof(Report)) return;
+  throw Failure(CISTERN_INVALID_ARGUMENT,
+                fmt::format("{}::size is {}; it must be set to {}, the struct's", name,
+                            report->size, sizeof(Report)));
+}
+
+}  // namespace
+}  // namespace cistern::capi
+
+cistern_status_t cistern_pools_sleep(const cistern_pool_t* pools, size_t count, void* const* after,
+                                     cistern_contents_t contents, cistern_sleep_report_t* report) {
+  return guarded([&] {
+    requireSize(report, "cistern_sleep_report_t");
+    const Contents how = contentsOf(contents);
+    SomePools of(pools, count);
+    const SleepReport slept =
+        after ? of.pools().sleep(of.ids, streamOf(*after), how) : of.pools().sleep(of.ids, how);
+    if (report == nullptr) return;
+    report->released = slept.released;
+    report->stayed = slept.stayed;
+    report->saved = slept.saved;
+    report->pinned_anew = slept.pinned_anew;
+  });
+}
+
+cistern_status_t cistern_pools_wake(const cistern_pool_t* pools, size_t count, int keep_host_memory,
+                                    cistern_wake_report_t* report) {
+  return guarded([&] {
+    requireSize(report, "cistern_wake_report_t");
+    SomePools of(pools, count);
+    const WakeReport woken =
+        of.pools().wake(of.ids, keep_host_memory != 0 ? HostMemory::kKeep : HostMemory::kGiveBack);
+    if (report == nullptr) return;
+    report->mapped = woken.mapped;
+    report->restored = woken.restored;
+    report->pinned = woken.pinned;
+    report->resident = woken.resident;
+  });
+}
+
+cistern_status_t cistern_pool_is_asleep(cistern_pool_t pool, int* asleep) {
+  return guarded([&] {
+    requireGiven(asleep, "asleep");
+    const Use<PoolObject> use(wordOf(pool));
+    *asleep = use->pool.pools().isAsleep(use->pool.id()) ? 1 : 0;
+  });
+}
+
+cistern_status_t cistern_pool_set_contents(cistern_pool_t pool, void* pointer,
+                                           cistern_contents_t contents) {
+  return guarded([&] {
+    const Contents how = contentsOf(contents);
+    const Use<PoolObject> use(wordOf(pool));
+    use->pool.pools().setContents(pointer, how);
+  });
+}

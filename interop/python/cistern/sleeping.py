@@ -1,0 +1,77 @@
+"""Sleep: the memory of pools goes back to the device for a while, at the same addresses.
+
+    report = cistern.sleep(weights, cache)      # Pools
+    ...                                         # others use the device
+    cistern.wake(weights, cache)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from typing import TYPE_CHECKING, NamedTuple, Optional, Tuple
+
+from . import _arguments
+from ._arguments import StreamLike
+from ._native import SleepReportStruct, WakeReportStruct, check, lib
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+
+class Contents(enum.IntEnum):
+    """The fate of a block's bytes while its pool sleeps."""
+
+    SAVE = 0  #: they are the same after wake
+    DROP = 1  #: they are anything after wake
+    ZERO = 2  #: they are zero after wake
+
+
+class SleepReport(NamedTuple):
+    """The outcome of a sleep, in bytes."""
+
+    released: int  #: given back to the device
+    stayed: int  #: what other processes or the default pool have, or the device kept
+    saved: int  #: copied to the host
+    pinned_anew: int  #: host memory that this sleep had to pin
+
+
+class WakeReport(NamedTuple):
+    """The outcome of a wake, in bytes."""
+
+    mapped: int  #: taken from the device
+    restored: int  #: copied from the host
+    pinned: int  #: host memory that is kept for the next sleep
+    resident: int  #: host memory of the process afterwards
+
+
+def _handles(pools: Tuple[Pool, ...]) -> ctypes.Array[ctypes.c_void_p]:
+    if not pools:
+        raise TypeError("at least one pool is needed")
+    return (ctypes.c_void_p * len(pools))(*(pool._owned.value for pool in pools))
+
+
+def sleep(*pools: Pool, contents: Contents = Contents.SAVE,
+          after: Optional[StreamLike] = None) -> SleepReport:
+    """The pools, all of one allocator, give their memory to the device. Their blocks keep their addresses,
+    and may be freed; nothing may use them, and nothing is allocated there, before wake().
+
+    Without `after`, waits for all work of the device. With it, waits for that stream, and for those that
+    own, recorded or replayed the memory: every other use is to be queued before. All pools fall asleep,
+    or none. InvalidStateError, HostOutOfMemoryError if the host has too little memory to save into."""
+    report = SleepReportStruct(size=ctypes.sizeof(SleepReportStruct))
+    on = None if after is None else ctypes.byref(ctypes.c_void_p(_arguments.stream(after)))
+    check(lib.cistern_pools_sleep(_handles(pools), len(pools), on, Contents(contents),
+                                  ctypes.byref(report)))
+    return SleepReport(report.released, report.stayed, report.saved, report.pinned_anew)
+
+
+def wake(*pools: Pool, keep_host_memory: bool = True) -> WakeReport:
+    """The pools have their memory again, with the bytes of their blocks, at the same addresses. All of
+    them wake, or none: OutOfMemoryError says who holds the memory. `keep_host_memory`: what was pinned
+    stays so for the next sleep, which is faster then."""
+    report = WakeReportStruct(size=ctypes.sizeof(WakeReportStruct))
+    check(lib.cistern_pools_wake(_handles(pools), len(pools),
+                                 _arguments.flag(keep_host_memory, "keep_host_memory"),
+                                 ctypes.byref(report)))
+    return WakeReport(report.mapped, report.restored, report.pinned, report.resident)

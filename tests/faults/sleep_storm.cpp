@@ -1,0 +1,451 @@
+#include "tests/faults/sleep_storm.hpp"
+
+#include <algorithm>
+#include <new>
+#include <set>
+
+#include "allocator/base/bytes.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/child_process.hpp"
+
+namespace cistern::test {
+namespace {
+
+constexpr std::uint64_t kCapacity = 512 * kMiB, kPinned = 300 * kMiB, kMostBlocks = 24;
+
+sim::SimConfig stormy() {
+  sim::SimConfig config;
+  config.capacity = kCapacity;
+  config.pinned_capacity = kPinned;
+  config.gpu_lag_ns = 20'000;
+  return config;
+}
+
+// A word at the beginning, at the end, and each 64 KiB in between.
+template <class Word>
+void forEachWord(std::uint64_t bytes, Word word) {
+  for (std::uint64_t at = 0; at + 4 <= bytes; at += 64 * kKiB) word(at);
+  word(bytes - 4);
+}
+
+std::uint32_t wordAt(std::uint32_t seed, std::uint64_t at) {
+  return seed == 0 ? 0 : seed * 2'654'435'761u + std::uint32_t(at);
+}
+
+}  // namespace
+
+SleepStorm::SleepStorm(std::uint64_t seed)
+    : random_(seed),
+      device_(stormy()),
+      allocator_(device_, Options::parse(seed % 2 ? "page_size:2M" : "page_size:8M")),
+      pools_(allocator_),
+      s_(device_.createStream().orThrow()) {
+  for (std::size_t i = 0; i < kPools; ++i) open(places_.emplace_back(), i % 2 != 0);
+}
+
+SleepStorm::~SleepStorm() = default;
+
+void SleepStorm::open(Place& place, bool graphs) {
+  place.user = std::make_unique<MemPool>(pools_);
+  place.id = place.user->id();
+  place.s = device_.createStream().orThrow();
+  place.graphs = graphs;
+}
+
+std::uint64_t SleepStorm::someBytes() {
+  const std::uint64_t most[] = {kKiB, 64 * kKiB, 900 * kKiB, 5 * kMiB, 24 * kMiB};
+  return (1 + below(most[below(5)] / 4)) * 4 + 508;
+}
+
+SleepStorm::Place& SleepStorm::somePlace() {
+  auto it = places_.begin();
+  std::advance(it, std::ptrdiff_t(below(places_.size())));
+  return *it;
+}
+
+// A pool that is gone does not.
+bool SleepStorm::sleeps(const Place& place) {
+  try {
+    return pools_.isAsleep(place.id);
+  } catch (const PoolError&) {
+    return false;
+  }
+}
+
+// ---- Trouble ------------------------------------------------------------------------------------
+
+// Now and then a device call, or a request for host memory, of the verb is refused.
+template <class Verb>
+bool SleepStorm::attempt(const char* name, Verb verb) {
+  const std::uint64_t trouble = below(10);
+  const ErrorKind kind = chance(50) ? ErrorKind::kOutOfMemory : ErrorKind::kOther;
+  if (trouble == 0) device_.sim().faults().failNthOfAll(1 + below(30), kind);
+  if (trouble == 1) device_.sim().faults().failRandomly(0.05, random_(), kind);
+  std::uint64_t left = trouble == 2 ? 1 + below(40) : 0;
+  bool done = false;
+  try {
+    const AtHostAllocations at([&] {
+      if (left > 0 && --left == 0) throw std::bad_alloc();
+    });
+    verb();
+    done = true;
+  } catch (const std::bad_alloc&) {
+    ++counts["bad_alloc"];
+  } catch (const HostShortage&) {
+    ++counts["host shortage"];
+  } catch (const OutOfMemory&) {
+    ++counts[std::string("out of memory: ") + name];
+  } catch (const DeviceFailure&) {
+    ++counts["device failure"];
+  } catch (const PoolError&) {
+    ++counts[std::string("pool error: ") + name];
+  } catch (const GraphError&) {
+    ++counts[std::string("graph error: ") + name];
+  }
+  device_.sim().faults().clear();
+  if (done) ++counts[name];
+  return done;
+}
+
+// ---- Blocks -------------------------------------------------------------------------------------
+
+void SleepStorm::fill(Stream s, void* at, std::uint64_t bytes, std::uint32_t seed) {
+  const Address from = toAddress(at);
+  const auto effect = [=](sim::MemoryView& memory) {
+    forEachWord(bytes, [&](std::uint64_t offset) {
+      const std::uint32_t word = wordAt(seed, offset);
+      memory.write(from + offset, &word, sizeof word);
+    });
+  };
+  device_.sim()
+      .launch(s, {"fill", {{from, bytes, sim::AccessKind::kWrite}}, 1'000, effect})
+      .orThrow();
+}
+
+void SleepStorm::check(Stream s, void* at, std::uint64_t bytes, std::uint32_t seed) {
+  const Address from = toAddress(at);
+  const auto effect = [=, this](sim::MemoryView& memory) {
+    forEachWord(bytes, [&](std::uint64_t offset) {
+      std::uint32_t is = 0;
+      memory.read(from + offset, &is, sizeof is);
+      wrong_ += is == wordAt(seed, offset) ? 0 : 1;
+    });
+  };
+  device_.sim()
+      .launch(s, {"check", {{from, bytes, sim::AccessKind::kRead}}, 1'000, effect})
+      .orThrow();
+}
+
+// A pool with graphs has blocks of its own only while it has none: a replay writes to what its
+// capture has freed.
+void SleepStorm::allocate(Place& place) {
+  if (!place.user || place.blocks.size() >= kMostBlocks) return;
+  if (place.graphs && !place.captured.empty()) return;
+  const std::uint64_t bytes = someBytes();
+  const bool asleep = sleeps(place);
+  void* at = nullptr;
+  place.replayed = nullptr;
+  if (!attempt("allocate", [&] { at = place.user->allocate(bytes, place.s); })) return;
+  CHECK_FALSE(asleep);
+  place.blocks.push_back({at, bytes, next_seed_++});
+  fill(place.s, at, bytes, *place.blocks.back().seed);
+}
+
+void SleepStorm::freeAt(Place& place, std::list<Block>::iterator block) {
+  ++counts[sleeps(place) ? "free while asleep" : "free"];
+  allocator_.free(block->at);
+  place.blocks.erase(block);
+}
+
+void SleepStorm::free(Place& place) {
+  if (!place.captured.empty() && chance(50)) {
+    CapturedGraph& of = place.captured.front();
+    if (!of.freed) allocator_.free(of.result);
+    of.freed = true;
+    return;
+  }
+  if (place.blocks.empty() || !place.captured.empty()) return;
+  auto block = place.blocks.begin();
+  std::advance(block, std::ptrdiff_t(below(place.blocks.size())));
+  if (block->at != place.exported_block || chance(20)) freeAt(place, block);
+}
+
+void SleepStorm::write(Place& place) {
+  if (sleeps(place) || place.blocks.empty() || !place.captured.empty()) return;
+  Block& block = place.blocks.back();
+  if (chance(30)) {  // on another stream
+    const Event event = device_.createEvent().orThrow();
+    device_.recordEvent(event, place.s).orThrow();
+    device_.waitEvent(s_, event).orThrow();
+    try {
+      allocator_.recordStream(block.at, s_);
+    } catch (const Error&) {
+    }
+    fill(s_, block.at, block.bytes, *(block.seed = next_seed_++));
+    device_.recordEvent(event, s_).orThrow();
+    device_.waitEvent(place.s, event).orThrow();
+    device_.destroyEvent(event).orThrow();
+  } else {
+    fill(place.s, block.at, block.bytes, *(block.seed = next_seed_++));
+  }
+  ++counts["write"];
+}
+
+void SleepStorm::setContents(Place& place) {
+  if (place.blocks.empty() || sleeps(place)) return;
+  Block& block = place.blocks.front();
+  const auto contents = Contents(below(3));
+  if (!attempt("set contents", [&] { pools_.setContents(block.at, contents); })) return;
+  block.contents = contents;
+  block.own_contents = true;
+}
+
+// ---- Graphs -------------------------------------------------------------------------------------
+
+void SleepStorm::capture(Place& place) {
+  if (!place.user || !place.graphs || place.captured.size() >= 3) return;
+  const bool asleep = sleeps(place);
+  place.replayed = nullptr;
+  CapturedGraph& of = place.captured.emplace_back(pools_);
+  of.bytes = someBytes();
+  of.seed = next_seed_++;
+  const std::uint64_t passing = someBytes();
+  const bool done = attempt("capture", [&] {
+    GraphCapture capture(of.graph, place.s, place.id);
+    void* const temporary = allocator_.allocate(passing, place.s);
+    const HostAllocationsApart apart;
+    fill(place.s, temporary, passing, of.seed + 1'000'000'000);
+    check(place.s, temporary, passing, of.seed + 1'000'000'000);
+    allocator_.free(temporary);
+    of.result = allocator_.allocate(of.bytes, place.s);
+    fill(place.s, of.result, of.bytes, of.seed);
+    capture.end();
+  });
+  if (done) CHECK_FALSE(asleep);
+  if (done) return;
+  if (of.result != nullptr) allocator_.free(of.result);
+  place.captured.pop_back();
+}
+
+void SleepStorm::replay(Place& place) {
+  if (place.captured.empty()) return;
+  const bool asleep = sleeps(place);
+  auto of = place.captured.begin();
+  std::advance(of, std::ptrdiff_t(below(place.captured.size())));
+  if (!attempt("replay", [&] { of->graph.replay(place.s); })) return;
+  CHECK_FALSE(asleep);
+  place.replayed = &*of;
+  check(place.s, of->result, of->bytes, of->seed);
+}
+
+void SleepStorm::reset(Place& place) {
+  if (place.captured.empty()) return;
+  ++counts[sleeps(place) ? "reset while asleep" : "reset"];
+  CapturedGraph& of = place.captured.back();
+  if (place.replayed == &of) place.replayed = nullptr;
+  of.graph.reset();
+  if (!of.freed) allocator_.free(of.result);
+  place.captured.pop_back();
+}
+
+// ---- Sleep --------------------------------------------------------------------------------------
+
+void SleepStorm::sleep() {
+  std::vector<Place*> some;
+  std::vector<MempoolId_t> ids;
+  std::uint64_t reserved = 0;
+  for (std::size_t n = 1 + below(4); n > 0; --n) {
+    Place& place = somePlace();
+    if (std::ranges::find(some, &place) != some.end()) continue;
+    some.push_back(&place);
+    ids.push_back(place.id);
+  }
+  std::set<MempoolId_t> awake;
+  for (const Place* place : some) {
+    if (sleeps(*place)) continue;
+    awake.insert(place->id);
+    reserved +=
+        std::uint64_t(pools_.memoryStats(place->id)[std::size_t(Stat::kReservedBytes)].current);
+  }
+  const auto contents = chance(70) ? Contents::kSave : Contents(below(3));
+  SleepReport report;
+  const bool after = chance(40);
+  const bool done = attempt("sleep", [&] {
+    report = after ? pools_.sleep(ids, some.front()->s, contents) : pools_.sleep(ids, contents);
+  });
+  for (Place* place : some) {
+    CHECK(sleeps(*place) == (done || !awake.contains(place->id)));
+    if (done && awake.contains(place->id)) slept_as_[place->id] = contents;
+  }
+  if (done) CHECK(report.released + report.stayed == reserved);
+  if (done) CHECK(report.saved * 20 <= report.live * 21);
+  if (done && report.stayed > 0) ++counts["stayed"];
+}
+
+void SleepStorm::wake() {
+  std::vector<Place*> some;
+  std::vector<MempoolId_t> ids;
+  for (Place& place : places_) {
+    if (!sleeps(place) || chance(40)) continue;
+    some.push_back(&place);
+    ids.push_back(place.id);
+  }
+  if (ids.empty()) return;
+  const HostMemory memory = chance(30) ? HostMemory::kGiveBack : HostMemory::kKeep;
+  const bool done = attempt("wake", [&] { (void)pools_.wake(ids, memory); });
+  for (Place* place : some) {
+    CHECK(sleeps(*place) == !done);
+    if (done) noteWoken(*place);
+  }
+}
+
+// What was dropped and has stayed may have its old bytes: nothing is known of it.
+void SleepStorm::noteWoken(Place& place) {
+  const Contents otherwise = slept_as_[place.id];
+  for (Block& block : place.blocks) {
+    const Contents was = block.own_contents ? block.contents : otherwise;
+    if (was == Contents::kDrop) block.seed.reset();
+    if (was == Contents::kZero) block.seed = 0;
+    if (block.seed) check(place.s, block.at, block.bytes, *block.seed);
+  }
+  if (otherwise != Contents::kSave) place.replayed = nullptr;
+  if (const CapturedGraph* of = place.replayed) {
+    ++counts[of->freed ? "freed result after wake" : "result after wake"];
+    check(place.s, of->result, of->bytes, of->seed);
+  }
+}
+
+// ---- The rest -----------------------------------------------------------------------------------
+
+void SleepStorm::retire(Place& place) {
+  if (!place.user || places_.size() > kPools + 4) return;
+  ++counts[sleeps(place) ? "retire while asleep" : "retire"];
+  const bool graphs = place.graphs;
+  while (!place.captured.empty()) reset(place);
+  place.user = nullptr;
+  open(places_.emplace_back(), graphs);
+}
+
+void SleepStorm::share(Place& place) {
+  if (place.exported) {
+    place.exported = nullptr;
+    place.exported_block = nullptr;
+    return;
+  }
+  if (place.blocks.empty() || !place.captured.empty()) return;
+  void* const block = place.blocks.front().at;
+  if (attempt("export", [&] { place.exported = allocator_.exportBlock(block); }))
+    place.exported_block = block;
+}
+
+// The default pool takes memory that sleep has given back.
+void SleepStorm::hog() {
+  if (hogs_.size() >= 3 || (!hogs_.empty() && chance(60))) {
+    if (hogs_.empty()) return;
+    allocator_.free(hogs_.back());
+    hogs_.pop_back();
+    return;
+  }
+  void* block = nullptr;
+  if (attempt("hog", [&] { block = allocator_.allocate((40 + below(160)) * kMiB, s_); }))
+    hogs_.push_back(block);
+}
+
+void SleepStorm::forkOnce() {
+  ++counts["fork"];
+  const MempoolId_t id = places_.front().id;
+  const int status = statusOfChild([&] {
+    alarm(20);
+    int refused = 0;
+    try {
+      (void)pools_.wake({id});
+    } catch (const Error&) {
+      ++refused;
+    }
+    try {
+      (void)pools_.sleep({id});
+    } catch (const Error&) {
+      ++refused;
+    }
+    _exit(refused == 2 ? 0 : 1);
+  });
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+void SleepStorm::checkAll() {
+  for (Place& place : places_) {
+    if (sleeps(place)) continue;
+    for (const Block& block : place.blocks) {
+      if (block.seed && place.captured.empty()) check(place.s, block.at, block.bytes, *block.seed);
+    }
+  }
+  device_.synchronizeDevice().orThrow();
+  REQUIRE(wrong_ == 0);
+  REQUIRE(device_.sim().races().empty());
+  allocator_.audit();
+  device_.sim().audit();
+}
+
+void SleepStorm::step() {
+  Place& place = somePlace();
+  const std::uint64_t what = below(100);
+  if (what < 26) {
+    allocate(place);
+  } else if (what < 44) {
+    free(place);
+  } else if (what < 52) {
+    write(place);
+  } else if (what < 56) {
+    setContents(place);
+  } else if (what < 63) {
+    capture(place);
+  } else if (what < 71) {
+    replay(place);
+  } else if (what < 74) {
+    reset(place);
+  } else if (what < 81) {
+    sleep();
+  } else if (what < 90) {
+    wake();
+  } else if (what < 92) {
+    retire(place);
+  } else if (what < 94) {
+    share(place);
+  } else if (what < 97) {
+    hog();
+  } else {
+    (void)attempt("empty cache", [&] { allocator_.emptyCache(); });
+  }
+  places_.remove_if([&](const Place& of) {
+    return !of.user && of.blocks.empty() && !of.exported && of.captured.empty();
+  });
+  if (++steps_ % 200 == 0) checkAll();
+  if (steps_ % 5'000 == 0) forkOnce();
+}
+
+void SleepStorm::finish() {
+  for (void* block : hogs_) allocator_.free(block);
+  hogs_.clear();
+  for (Place& place : places_) {
+    if (!sleeps(place)) continue;
+    (void)pools_.wake({place.id});
+    noteWoken(place);
+  }
+  checkAll();
+  for (Place& place : places_) {
+    while (!place.captured.empty()) reset(place);
+    while (!place.blocks.empty()) freeAt(place, place.blocks.begin());
+    place.exported = nullptr;
+    place.user = nullptr;
+  }
+  device_.synchronizeDevice().orThrow();
+  pools_.trimHostMemory();
+  allocator_.emptyCache();
+  checkAll();
+  const MemoryInfo info = device_.memoryInfo().orThrow();
+  CHECK(info.free_bytes == info.total_bytes);
+  CHECK(device_.sim().pinnableBytes() == kPinned);
+}
+
+}  // namespace cistern::test
