@@ -235,7 +235,7 @@ CISTERN_API cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, 
  * get memory there again at wake. docs/sleep.md has the rules. After a failure, all pools are as
  * before. */
 
-/** What becomes of a block's bytes while its pool sleeps. */
+/** The fate of a block's bytes while its pool sleeps. */
 typedef enum cistern_contents_t {
   CISTERN_CONTENTS_SAVE = 0, /**< they are the same after wake */
   CISTERN_CONTENTS_DROP = 1, /**< they are anything after wake */

@@ -12,6 +12,16 @@ using namespace cistern::capi;
 namespace cistern::capi {
 namespace {
 
+/// Uses that end in the reverse order, as a thread's must.
+struct Uses : std::deque<Use<PoolObject>> {
+  Uses() = default;
+  ~Uses() {
+    while (!empty()) pop_back();
+  }
+  Uses(const Uses&) = delete;
+  Uses& operator=(const Uses&) = delete;
+};
+
 /// Some pools of one allocator, in use for a call.
 struct SomePools {
   SomePools(const cistern_pool_t* pools, std::size_t count) {
@@ -27,7 +37,7 @@ struct SomePools {
   }
   Pools& pools() { return uses.front()->pool.pools(); }
 
-  std::deque<Use<PoolObject>> uses;
+  Uses uses;
   std::vector<MempoolId_t> ids;
 };
 

@@ -1,0 +1,70 @@
+// Pools sleep and wake while other threads allocate, free, capture and empty caches.
+#include <atomic>
+
+#include "tests/pools/sleep_support.hpp"
+#include "tests/support/threads.hpp"
+
+namespace cistern::test {
+
+TEST_CASE("threads may free in a pool that sleeps, and use others meanwhile",
+          "[pools][sleep][pages]") {
+  SleepRig rig(simOf(4 * kGiB));
+  constexpr int kRounds = 60;
+  std::atomic<bool> over{false};
+  std::atomic<int> refused{0}, served{0};
+  onThreads(4, [&](std::size_t thread) {
+    if (thread == 0) {
+      for (int round = 0; round < kRounds; ++round) {
+        (void)rig.pools.sleep({rig.id()}, Contents::kDrop);
+        (void)rig.pools.wake({rig.id()});
+      }
+      over = true;
+      return;
+    }
+    const Stream own = rig.stream();
+    MemPool other(rig.pools);
+    std::vector<void*> blocks;
+    for (std::size_t i = 0; !over; ++i) {
+      try {
+        blocks.push_back(rig.pool.allocate(((i % 7) * 700 + 4) * kKiB, own));
+        ++served;
+      } catch (const PoolError&) {
+        ++refused;
+      }
+      rig.free(other.allocate(3 * kMiB, own));
+      rig.free(rig.allocate(kMiB, own));
+      if (blocks.size() > 12 || (i % 3 == 0 && !blocks.empty())) {
+        rig.free(blocks.front());
+        blocks.erase(blocks.begin());
+      }
+      if (i % 16 == 0) rig.pool.emptyCache();
+      if (i % 64 == 0) rig.allocator.emptyCache();
+    }
+    for (void* block : blocks) rig.free(block);
+  });
+  CHECK(served > 0);
+  rig.audit();
+  rig.finish();
+  rig.allocator.emptyCache();
+  CHECK(rig.taken() == 0);
+}
+
+TEST_CASE("one thread at a time puts pools to sleep, and each wakes all the same",
+          "[pools][sleep][pages]") {
+  SleepRig rig(simOf(4 * kGiB));
+  onThreads(4, [&](std::size_t thread) {
+    MemPool own(rig.pools);
+    const Stream s = rig.stream();
+    void* const block = own.allocate((thread + 1) * 5 * kMiB, s);
+    for (int round = 0; round < 30; ++round) {
+      (void)rig.pools.sleep({own.id(), rig.id()});
+      (void)rig.pools.wake({rig.id()});
+      (void)rig.pools.wake({own.id(), rig.id()});
+    }
+    CHECK_FALSE(rig.pools.isAsleep(own.id()));
+    rig.free(block);
+  });
+  rig.audit();
+}
+
+}  // namespace cistern::test
