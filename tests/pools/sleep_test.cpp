@@ -124,7 +124,9 @@ TEST_CASE("while a pool sleeps, what needs its memory is refused and says so",
   const PoolCheckpoint checkpoint = rig.pools.getCheckpointState(rig.id());
   (void)rig.pools.sleep({rig.id()});
   const auto refused = [&](auto verb) { return refusedFor(rig.id(), "asleep", verb); };
+  const std::uint64_t waited = waits(rig.sim());
   CHECK(refused([&] { (void)rig.pool.allocate(kMiB, rig.s); }));
+  CHECK(waits(rig.sim()) == waited);  // nothing is tried
   CHECK(refused([&] { (void)rig.pool.allocate(100, rig.stream()); }));
   CHECK(refused([&] {
     MemPoolScope scope(rig.pool);

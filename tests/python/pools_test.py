@@ -139,3 +139,24 @@ def test_a_stream_that_is_not_captured_is_refused(allocator):
     with allocator.stream() as stream:
         with pytest.raises(cistern.InvalidArgumentError, match="captured"):
             allocator.capture(stream)
+
+
+def test_pools_sleep_and_wake(allocator):
+    with allocator.stream() as stream, allocator.pool() as pool, allocator.pool() as other:
+        block = pool.allocate(24 * MIB, stream)
+        dropped = pool.allocate(24 * MIB, stream)
+        pool.set_contents(dropped, cistern.Contents.DROP)
+        report = cistern.sleep(pool, other, after=stream)
+        assert (pool.asleep, other.asleep) == (True, True)
+        assert report.released >= 48 * MIB and report.saved == 24 * MIB and report.stayed == 0
+        with pytest.raises(cistern.InvalidStateError, match="asleep"):
+            pool.allocate(512, stream)
+        allocator.free(dropped)
+        woken = cistern.wake(pool, other, keep_host_memory=False)
+        assert woken.restored == 24 * MIB and woken.pinned == 0 and woken.mapped < report.released
+        assert not pool.asleep
+        assert pool.sleep(contents=cistern.Contents.ZERO).saved == 0
+        pool.wake()
+        allocator.free(block)
+    with pytest.raises(TypeError, match="at least one pool"):
+        cistern.sleep()

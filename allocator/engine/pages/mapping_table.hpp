@@ -148,9 +148,10 @@ class MappingTable {
     return bytes;
   }
 
-  /// Checks what page.hpp promises; aborts on a broken invariant.
-  void audit() const {
-    std::size_t mappings = 0, removable = 0;
+  /// Checks what page.hpp promises; aborts on a broken invariant. `vacant`: how many ranges that
+  /// somebody holds are vacant.
+  void audit(std::size_t vacant = 0) const {
+    std::size_t mappings = 0, removable = 0, bound = 0;
     std::uint64_t covered = 0, slots = 0;
     bool placed_found = false;
     for (const PhysicalPage& page : pages_) {
@@ -169,6 +170,7 @@ class MappingTable {
         holds.graphs += mapping->holds.graphs;
         holds.exports += mapping->holds.exports;
         CISTERN_CHECK((mapping->held != nullptr) == mapping->holds.any());
+        bound += mapping->held ? 1 : 0;
         if (mapping->held)
           CISTERN_CHECK(mapping->held->isBound() && &mapping->held->mapping() == mapping);
         if (!mapping->holds.any()) continue;
@@ -186,7 +188,7 @@ class MappingTable {
     }
     CISTERN_CHECK(slots == covered && mappings == stale_.size() + used_.size());
     CISTERN_CHECK(std::ranges::all_of(stale_, &Mapping::removable));
-    CISTERN_CHECK(removable == stale_.size());
+    CISTERN_CHECK(removable == stale_.size() && held_.size() == bound + vacant);
   }
 
  private:

@@ -252,7 +252,11 @@ void PageBacking::auditAsleep(const PageRange& range, const Block& block) const 
 
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
-  state_.table.audit();
+  std::size_t vacant = 0;
+  for (const SleepingPage& page : state_.sleeping) {
+    for (const VacantRange& at : page.at) vacant += at.held ? 1 : 0;
+  }
+  state_.table.audit(vacant);
   std::uint64_t backed = 0;
   for (const PageRange& range : state_.table.ranges()) {
     range.home->mutex().assertHeld();

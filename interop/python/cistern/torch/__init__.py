@@ -5,12 +5,14 @@
 
 From then on every CUDA tensor of the process comes from Cistern, and the memory reports of
 `torch.cuda` are Cistern's. `python -m cistern.torch script.py` does the same for an unchanged
-script. `MemPool` is for one region only, under PyTorch's own caching. docs/pytorch.md says what
+script. `region` names tensors that `sleep` and `wake` together. `MemPool` is for one region only, under PyTorch's own caching. docs/pytorch.md says what
 differs.
 """
 
 from ._enable import Mode, enable, enabled
 from ._label_modules import ModuleLabels, label_modules
 from ._mem_pool import MemPool
+from ._regions import Slept, Woken, asleep, region, sleep, wake
 
-__all__ = ["Mode", "MemPool", "ModuleLabels", "enable", "enabled", "label_modules"]
+__all__ = ["Mode", "MemPool", "ModuleLabels", "Slept", "Woken", "asleep", "enable", "enabled",
+           "label_modules", "region", "sleep", "wake"]

@@ -1,0 +1,137 @@
+"""Named regions: tensors that sleep together.
+
+    with cistern.torch.region("weights"):
+        model = Model().cuda()
+    cistern.torch.sleep("weights")      # its memory is the device's for a while
+    ...
+    cistern.torch.wake("weights")       # at the same addresses, with the same bytes
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from typing import Any, Dict, Iterator, List, NamedTuple
+
+from ..sleeping import Contents
+from . import _enable, _native
+
+
+class Slept(NamedTuple):
+    """The outcome of a sleep on all devices, in bytes."""
+
+    released: int  #: given back to the devices
+    saved: int  #: copied to the host
+    stayed: int  #: what other processes have, or the device kept
+
+
+class Woken(NamedTuple):
+    """The outcome of a wake on all devices, in bytes."""
+
+    mapped: int  #: taken from the devices
+    restored: int  #: copied from the host
+    pinned: int  #: host memory that is kept for the next sleep
+
+
+class _Name(ctypes.Structure):
+    _fields_ = [("first", ctypes.c_ulonglong), ("second", ctypes.c_ulonglong)]
+
+
+class _Figures(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_ulonglong) for name in ("bytes", "copied", "stayed")]
+
+
+_pools: Dict[str, Any] = {}  # kept as long as the process: tensors of a region may be anywhere
+_asleep: Dict[str, bool] = {}
+_lock = threading.RLock()
+
+
+def _library() -> ctypes.CDLL:
+    if _enable.enabled() != "native" or _native._library is None:
+        raise RuntimeError(
+            "cistern.torch: regions need cistern.torch.enable() in its native mode, before the "
+            f"first CUDA tensor; now it is {_enable.enabled() or 'off'}"
+        )
+    return _native._library
+
+
+def pool(name: str) -> Any:
+    """The torch.cuda.MemPool of the region. It is made when it is named first."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"cistern.torch: the name of a region is a str that is not empty, not {name!r}")
+    _library()
+    with _lock:
+        if name not in _pools:
+            import torch
+
+            _pools[name] = torch.cuda.MemPool()
+            _asleep[name] = False
+        return _pools[name]
+
+
+@contextlib.contextmanager
+def region(name: str) -> Iterator[None]:
+    """CUDA tensors that this thread makes until the end belong to the region. They may be freed at any
+    time, and so may regions be entered again. While the region sleeps, nothing can be made in it."""
+    import torch
+
+    with torch.cuda.use_mem_pool(pool(name)):
+        yield
+
+
+def _known(names: tuple[str, ...]) -> List[str]:
+    for name in names:
+        if name not in _pools:
+            known = ", ".join(sorted(_pools)) or "none"
+            raise ValueError(f"cistern.torch: there is no region {name!r}; there are: {known}")
+    return list(dict.fromkeys(names or _pools))
+
+
+def _on_devices(verb: str, names: List[str], how: int) -> List[int]:
+    """Calls it for each device; the sums of what it tells. If one refuses, those before stay as they
+    are: a repetition passes over them."""
+    import torch
+
+    call = getattr(_library(), verb)
+    call.restype = ctypes.c_char_p
+    call.argtypes = (ctypes.c_int, ctypes.POINTER(_Name), ctypes.c_ulonglong, ctypes.c_int,
+                     ctypes.POINTER(_Figures))
+    pools = (_Name * len(names))(*(_pools[name].id for name in names))
+    sums = [0, 0, 0]
+    for device in range(torch.cuda.device_count()):
+        figures = _Figures()
+        refused = call(device, pools, len(names), how, ctypes.byref(figures))
+        if refused is not None:
+            raise RuntimeError(f"cistern.torch: device {device}: {refused.decode()}")
+        sums = [a + b for a, b in zip(sums, (figures.bytes, figures.copied, figures.stayed))]
+    return sums
+
+
+def sleep(*names: str, contents: Contents = Contents.SAVE) -> Slept:
+    """The regions' memory goes back to the devices; without a name, that of all regions. Waits for all
+    work of each device. Nothing may use the tensors before wake(); they may be freed. Graphs that were
+    captured in a region replay after wake, and must not be replayed before. RuntimeError if a device
+    refuses; then that device's regions are as before."""
+    with _lock:
+        known = _known(names)
+        slept = Slept(*_on_devices("cistern_torch_sleep", known, int(Contents(contents))))
+        _asleep.update(dict.fromkeys(known, True))
+        return slept
+
+
+def wake(*names: str, keep_host_memory: bool = True) -> Woken:
+    """The regions' memory is at its addresses again; without a name, that of all regions. RuntimeError
+    if there is no room, with who holds the memory; then that device's regions sleep on.
+    `keep_host_memory`: what was pinned stays so for the next sleep, which is faster then."""
+    with _lock:
+        known = _known(names)
+        woken = Woken(*_on_devices("cistern_torch_wake", known, int(bool(keep_host_memory))))
+        _asleep.update(dict.fromkeys(known, False))
+        return woken
+
+
+def asleep(name: str) -> bool:
+    """Whether the region sleeps."""
+    with _lock:
+        return _asleep[_known((name,))[0]]

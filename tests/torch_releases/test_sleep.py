@@ -1,0 +1,70 @@
+"""Named regions that sleep and wake, and the module with torch_memory_saver's interface."""
+
+import pytest
+import torch
+
+import cistern.torch
+from cistern.torch_memory_saver import torch_memory_saver
+
+MIB = 1 << 20
+
+
+def filled(count, value):
+    return torch.full((count,), value, dtype=torch.uint8).cuda()
+
+
+def free():
+    return torch.cuda.mem_get_info()[0]
+
+
+def test_a_region_sleeps_and_wakes_with_its_bytes():
+    with cistern.torch.region("weights"):
+        weights = filled(20 * MIB, 7)
+    address, before = weights.data_ptr(), free()
+    slept = cistern.torch.sleep("weights")
+    assert cistern.torch.asleep("weights")
+    assert slept.released >= 20 * MIB and slept.saved >= 20 * MIB and slept.stayed == 0
+    assert free() >= before + 20 * MIB
+    woken = cistern.torch.wake("weights")
+    assert woken.mapped == slept.released and woken.restored == slept.saved
+    assert not cistern.torch.asleep("weights")
+    assert weights.data_ptr() == address
+    assert bool((weights.cpu() == 7).all())
+
+
+def test_regions_sleep_by_name_and_refuse_allocations():
+    with cistern.torch.region("a"):
+        a = filled(4 * MIB, 1)
+    with cistern.torch.region("b"):
+        b = filled(4 * MIB, 2)
+    cistern.torch.sleep("a", contents=cistern.Contents.DROP)
+    with pytest.raises(RuntimeError, match="asleep"), cistern.torch.region("a"):
+        filled(MIB, 3)
+    with cistern.torch.region("b"):
+        filled(MIB, 4)
+    del a
+    cistern.torch.sleep("a", "b")
+    cistern.torch.wake(keep_host_memory=False)
+    assert bool((b.cpu() == 2).all())
+    with pytest.raises(ValueError, match="there is no region 'c'"):
+        cistern.torch.sleep("c")
+
+
+def test_torch_memory_saver_is_here_under_its_own_names():
+    assert torch_memory_saver.enabled
+    with torch_memory_saver.region("w", enable_cpu_backup=True):
+        kept = filled(4 * MIB, 5)
+    with torch_memory_saver.region("w"):
+        dropped = filled(4 * MIB, 6)
+    with torch_memory_saver.disable(), torch_memory_saver.region("w"):
+        outside = filled(4 * MIB, 8)
+    before = free()
+    torch_memory_saver.pause("w")
+    assert free() >= before + 8 * MIB
+    assert bool((outside.cpu() == 8).all())
+    torch_memory_saver.resume("w")
+    assert bool((kept.cpu() == 5).all())
+    assert dropped.numel() == 4 * MIB
+    torch_memory_saver.pause()
+    torch_memory_saver.resume()
+    assert bool((kept.cpu() == 5).all())
