@@ -12,7 +12,7 @@ differs.
 from ._enable import Mode, enable, enabled
 from ._label_modules import ModuleLabels, label_modules
 from ._mem_pool import MemPool
-from ._regions import Slept, Woken, asleep, region, sleep, wake
+from ._regions import Slept, Woken, asleep, pool, region, sleep, wake
 
 __all__ = ["Mode", "MemPool", "ModuleLabels", "Slept", "Woken", "asleep", "enable", "enabled",
-           "label_modules", "region", "sleep", "wake"]
+           "label_modules", "pool", "region", "sleep", "wake"]
