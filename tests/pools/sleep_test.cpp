@@ -51,6 +51,29 @@ TEST_CASE("what lies free in a pool goes back, and is not made again at wake",
   rig.free(again);
 }
 
+TEST_CASE("neighbouring pages come back as large ones", "[pools][sleep][pages]") {
+  SleepRig rig(simOf(kGiB), "page_size:2M");
+  std::vector<void*> blocks;
+  for (std::uint32_t i = 0; i < 200; ++i) blocks.push_back(rig.filled(800 * kKiB, i));
+  const std::uint64_t before = rig.taken();
+  (void)rig.pools.sleep({rig.id()});
+  const std::uint64_t created = countOf(rig.sim(), Call::kCreatePage);
+  (void)rig.pools.wake({rig.id()});
+  rig.audit();
+  CHECK(countOf(rig.sim(), Call::kCreatePage) - created <= 160 / 32 + 2);
+  CHECK(rig.taken() == before);
+  for (std::uint32_t i = 0; i < 200; ++i) CHECK(rig.wrong(blocks[i], 800 * kKiB, i) == 0);
+  (void)rig.pools.sleep({rig.id()});
+  for (std::uint32_t i = 50; i < 200; ++i) rig.free(blocks[i]);
+  (void)rig.pools.wake({rig.id()});
+  rig.audit();
+  CHECK(rig.taken() <= 64 * kMiB);
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    CHECK(rig.wrong(blocks[i], 800 * kKiB, i) == 0);
+    rig.free(blocks[i]);
+  }
+}
+
 TEST_CASE("a block that is freed while its pool sleeps is a hole, and never free memory",
           "[pools][sleep][pages]") {
   SleepRig rig;

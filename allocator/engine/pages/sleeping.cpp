@@ -105,6 +105,27 @@ void giveUp(State& state, SleepingPage& page) noexcept {
 
 // ---- Waking -------------------------------------------------------------------------------------
 
+// A page of 32 MiB takes no longer to make, map and unmap than one of 2 MiB. Larger ones gain
+// little.
+static constexpr std::uint32_t kMostJoined = 16;
+
+bool canJoin(const SleepingPage& first, const SleepingPage& second) {
+  const auto plain = [](const SleepingPage& page) {
+    return page.at.size() == 1 && !page.kept && !page.isHeld();
+  };
+  if (!plain(first) || !plain(second) || first.units + second.units > kMostJoined) return false;
+  const VacantRange &a = first.at.front(), &b = second.at.front();
+  return first.heap == second.heap && first.kind == second.kind && a.range == b.range &&
+         a.end_unit == b.unit;
+}
+
+void join(SleepingPage& first, SleepingPage& second) noexcept {
+  first.units += second.units;
+  first.at.front().end_unit = second.at.front().end_unit;
+  first.settled = first.settled && second.settled;
+  second.joined = true;
+}
+
 Status makeAndMap(State& state, SleepingPage& page) noexcept {
   Device& device = state.core.device;
   if (!page.kept) {

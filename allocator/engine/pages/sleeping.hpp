@@ -21,6 +21,11 @@ std::list<SleepingPage> recordFor(const PhysicalPage& page);
 /// page; the heap sleeps; `record` was made for it.
 bool putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) noexcept;
 
+/// Whether the two can come back as one page: nobody holds them, neither is there, and the second
+/// lies behind the first.
+bool canJoin(const SleepingPage& first, const SleepingPage& second);
+/// Makes them one. Pre: canJoin.
+void join(SleepingPage& first, SleepingPage& second) noexcept;
 /// Makes the page, if it is not there, and maps it wherever it lies. Pre: the limit has admitted
 /// it, if it is not there. After a failure it has what it has: take back what is left by undo().
 Status makeAndMap(State& state, SleepingPage& page) noexcept;

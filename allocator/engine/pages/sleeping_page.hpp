@@ -24,6 +24,7 @@ struct SleepingPage {
   std::vector<VacantRange> at;  ///< its home is the first; no element ever moves
   std::size_t current = 0;      ///< the one in `at` that blocks lie in
   std::optional<Page> kept;
+  bool joined = false;  ///< it is a part of another from now on, and about to go
 
   std::uint64_t bytes() const { return units * kUnit; }
   VacantRange& currentRange() { return at[current]; }

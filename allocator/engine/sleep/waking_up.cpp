@@ -71,6 +71,7 @@ class WakingUp {
     for (SleepingPage* page : all) {
       if (page->kept || page->isHeld() || hasBlocks(*page, search)) wanted_.push_back(page);
     }
+    joinNeighbours();
     std::ranges::sort(wanted_, {}, &SleepingPage::deviceAddress);
     for (const pages::PhysicalPage& page : engine_.pages.state().table.pages()) {
       if (page.current == nullptr || !isOurs(page.current->range->home->pool())) continue;
@@ -78,6 +79,19 @@ class WakingUp {
       stayed_.push_back({at, at + page.bytes()});
     }
     made_.assign(wanted_.size(), false);
+  }
+
+  // Neighbours that nobody holds come back as one page: each page takes four calls. All that may
+  // throw comes first.
+  void joinNeighbours() {
+    std::vector<SleepingPage*> left;
+    left.reserve(wanted_.size());
+    for (SleepingPage* page : wanted_) {
+      const bool joins = !left.empty() && pages::canJoin(*left.back(), *page);
+      joins ? pages::join(*left.back(), *page) : left.push_back(page);
+    }
+    wanted_.swap(left);
+    engine_.pages.state().sleeping.remove_if([](const SleepingPage& page) { return page.joined; });
   }
 
   static bool hasBlocks(const SleepingPage& page, AscendingSearch& search) {
