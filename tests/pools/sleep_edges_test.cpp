@@ -197,6 +197,28 @@ TEST_CASE("sleep waits for the stream named, and for all that own, recorded or r
   for (void* block : {a, b, c}) rig.free(block);
 }
 
+TEST_CASE("a page that has moved is not unmapped where work still uses it",
+          "[pools][sleep][pages]") {
+  SleepRig rig(simOf(kGiB, 5'000'000), "page_size:2M");
+  const Stream untold = rig.stream();
+  rig.allocator.registerStream(untold);
+  void* const a = rig.filled(16 * kMiB, 1);
+  void* const beside = rig.filled(4 * kMiB, 2);
+  rig.join(untold, rig.s);
+  rig.touch(untold, a);
+  rig.free(a);
+  const std::uint64_t recycled = rig.allocator.memoryStats().pages.recycled;
+  void* const wide = rig.pool.allocate(32 * kMiB, rig.s);  // nothing has used it yet
+  REQUIRE(rig.allocator.memoryStats().pages.recycled > recycled);
+  const std::uint64_t waited = countOf(rig.sim(), Call::kSynchronizeDevice);
+  (void)rig.pools.sleep({rig.id()}, rig.s, Contents::kDrop);
+  CHECK(countOf(rig.sim(), Call::kSynchronizeDevice) > waited);
+  CHECK(rig.sim().races().empty());
+  (void)rig.pools.wake({rig.id()});
+  rig.free(wide);
+  rig.free(beside);
+}
+
 TEST_CASE("a use that is ordered before no stream that sleep waits for is a race",
           "[pools][sleep][pages]") {
   SleepRig rig(simOf(kGiB, 5'000'000));
