@@ -224,6 +224,13 @@ bool isVacant(const State& state, const PageRange& range, std::uint32_t unit) {
   });
 }
 
+// What the current mapping adds to the memory of a heap that is awake.
+std::uint64_t backedBy(const Mapping& current) {
+  const Heap& heap = *current.range->home;
+  heap.mutex().assertHeld();
+  return heap.asleep() ? 0 : current.bytes();
+}
+
 void auditSleeping(const SleepingPage& page) {
   CISTERN_CHECK(page.current < page.at.size());
   for (const VacantRange& at : page.at) {
@@ -282,8 +289,7 @@ void PageBacking::audit(std::uint64_t reserved) const {
   std::uint64_t bytes = 0;
   for (const PhysicalPage& page : state_.table.pages()) {
     bytes += page.bytes();
-    if (page.current) page.current->range->home->mutex().assertHeld();
-    if (page.current && !page.current->range->home->asleep()) backed -= page.bytes();
+    if (page.current) backed -= backedBy(*page.current);
     if (!page.parked) continue;
     Mapping& home = page.home();
     CISTERN_CHECK(std::ranges::count(state_.notes.of(*page.counted_by).parked, &home) == 1);

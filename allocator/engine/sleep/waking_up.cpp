@@ -83,7 +83,7 @@ class WakingUp {
 
   // Neighbours that nobody holds come back as one page: each page takes four calls. All that may
   // throw comes first.
-  void joinNeighbours() {
+  void joinNeighbours() CISTERN_REQUIRES(engine_.pages.mutex()) {
     std::vector<SleepingPage*> left;
     left.reserve(wanted_.size());
     for (SleepingPage* page : wanted_) {
@@ -202,7 +202,7 @@ class WakingUp {
   }
 
   // Each page may be filled in two pieces that end within holes; those that stayed, too.
-  void prepare(Heap& heap) {
+  void prepare(Heap& heap) CISTERN_REQUIRES(engine_.pages.mutex()) {
     heap.mutex().assertHeld();
     std::size_t count = 1;
     for (const SleepingPage* page : wanted_) count += page->heap == &heap ? 1 : 0;
