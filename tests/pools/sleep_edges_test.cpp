@@ -1,5 +1,6 @@
 // What stays while a pool sleeps, which bytes are kept, who is waited for, and hooks.
 #include <csignal>
+#include <utility>
 
 #include "tests/pools/sleep_support.hpp"
 #include "tests/support/child_process.hpp"
@@ -65,26 +66,29 @@ TEST_CASE("an exported block that is freed while its pool sleeps is free after w
 }
 
 TEST_CASE("memory that the default pool has borrowed stays", "[pools][sleep][pages]") {
-  SleepRig rig;
-  rig.free(rig.filled(972 * kMiB, 1));
-  rig.finish();
+  SleepRig rig(simOf(kGiB), "limit:64M,page_size:2M");
   rig.pools.setUseOnOOM(rig.id(), true);
-  void* const own = rig.filled(kBytes, 2);
-  void* const borrowed = rig.allocate(kMiB * 3 / 2, rig.s);
-  rig.work.fill(rig.s, toAddress(borrowed), kMiB * 3 / 2, 3);
-  void* const large = rig.allocate(900 * kMiB, rig.s);
+  std::vector<void*> held;  // every other one: no page is wholly free
+  for (std::uint32_t i = 0; i < 64; ++i) held.push_back(rig.filled(kMiB, i));
+  for (std::size_t i = 0; i < held.size(); i += 2) rig.free(std::exchange(held[i], nullptr));
+  rig.finish();
+  void* const borrowed = rig.allocate(kMiB, rig.s);
+  rig.work.fill(rig.s, toAddress(borrowed), kMiB, 100);
   const std::uint64_t before = reserved(rig);
+  REQUIRE(before == 64 * kMiB);
   const SleepReport report = rig.pools.sleep({rig.id()});
   rig.audit();
   CHECK(report.released + report.stayed == before);
-  CHECK(rig.wrong(borrowed, kMiB * 3 / 2, 3) == 0);
-  rig.free(large);
+  REQUIRE_FALSE(report.why.empty());
+  for (const StayedMemory& stayed : report.why) CHECK(stayed.why == WhyStayed::kLent);
+  CHECK(rig.wrong(borrowed, kMiB, 100) == 0);
   rig.free(borrowed);
   rig.audit();
-  rig.finish();
   (void)rig.pools.wake({rig.id()});
-  CHECK(rig.wrong(own, kBytes, 2) == 0);
-  rig.free(own);
+  for (std::uint32_t i = 1; i < 64; i += 2) {
+    CHECK(rig.wrong(held[i], kMiB, i) == 0);
+    rig.free(held[i]);
+  }
 }
 
 TEST_CASE("pages that the device does not take stay, and are the pool's again at wake",
