@@ -12,7 +12,7 @@ namespace cistern::test {
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 namespace {
 
-enum class Verb : std::uint8_t { kSleep, kSleepAfter, kFrees, kWake };
+enum class RefusedVerb : std::uint8_t { kSleep, kSleepAfter, kFrees, kWake };
 
 sim::SimConfig gibibyte() {
   sim::SimConfig config;
@@ -22,8 +22,8 @@ sim::SimConfig gibibyte() {
 
 /// A pool with blocks between holes, and a graph with a result, on a device whose own host memory
 /// is never refused.
-struct Program {
-  Program()
+struct RefusedProgram {
+  RefusedProgram()
       : device(gibibyte()),
         allocator(device, Options::parse("page_size:2M")),
         pools(allocator),
@@ -43,7 +43,7 @@ struct Program {
     for (std::size_t i = 1; i < 8; i += 3) free(i);
     device.synchronizeDevice().orThrow();
   }
-  ~Program() {
+  ~RefusedProgram() {
     graph.reset();
     for (std::size_t i = 0; i < 8; ++i) free(i);
     allocator.free(result);
@@ -57,11 +57,11 @@ struct Program {
     allocator.free(blocks[i]);
     blocks[i] = nullptr;
   }
-  void run(Verb verb) {
-    if (verb == Verb::kSleep) (void)pools.sleep({pool.id()});
-    if (verb == Verb::kSleepAfter) (void)pools.sleep({pool.id()}, s);
-    if (verb == Verb::kWake) (void)pools.wake({pool.id()});
-    if (verb == Verb::kFrees) {
+  void run(RefusedVerb verb) {
+    if (verb == RefusedVerb::kSleep) (void)pools.sleep({pool.id()});
+    if (verb == RefusedVerb::kSleepAfter) (void)pools.sleep({pool.id()}, s);
+    if (verb == RefusedVerb::kWake) (void)pools.wake({pool.id()});
+    if (verb == RefusedVerb::kFrees) {
       for (const std::size_t i : {0, 2, 5}) free(i);
     }
   }
@@ -120,13 +120,14 @@ struct Refusing {
 
 TEST_CASE("whichever request for host memory of a sleep or a wake is refused, nothing is lost",
           "[faults][sleep][one-thread]") {
-  const Verb verb = GENERATE(Verb::kSleep, Verb::kSleepAfter, Verb::kFrees, Verb::kWake);
+  const RefusedVerb verb = GENERATE(RefusedVerb::kSleep, RefusedVerb::kSleepAfter,
+                                    RefusedVerb::kFrees, RefusedVerb::kWake);
   const bool lasting = GENERATE(false, true);
   std::uint64_t runs = 0;
   for (bool met = true; met; ++runs) {
     INFO("verb " << int(verb) << ", request " << runs + 1 << (lasting ? " and on" : ""));
-    Program program;
-    const bool asleep = verb == Verb::kWake || verb == Verb::kFrees;
+    RefusedProgram program;
+    const bool asleep = verb == RefusedVerb::kWake || verb == RefusedVerb::kFrees;
     if (asleep) (void)program.pools.sleep({program.pool.id()});
     bool thrown = false;
     {
@@ -139,11 +140,11 @@ TEST_CASE("whichever request for host memory of a sleep or a wake is refused, no
       met = refusing.met;
     }
     const bool sleeps = program.pools.isAsleep(program.pool.id());
-    CHECK(sleeps == (asleep ? thrown || verb == Verb::kFrees : !thrown));
+    CHECK(sleeps == (asleep ? thrown || verb == RefusedVerb::kFrees : !thrown));
     program.check();
     REQUIRE(runs < 2'000);
   }
-  if (verb != Verb::kFrees) CHECK(runs > 20);
+  if (verb != RefusedVerb::kFrees) CHECK(runs > 20);
 }
 #endif
 

@@ -4,11 +4,11 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::uint64_t kLag = 10'000'000;
+constexpr std::uint64_t kLaunchLag = 10'000'000;
 
 /// A graph that the program captures itself, and work in it.
-struct Rig : PoolRig {
-  Rig() : PoolRig("", simOf(kGiB, kLag)), memory(pools), s(stream()) {
+struct LaunchRig : PoolRig {
+  LaunchRig() : PoolRig("", simOf(kGiB, kLaunchLag)), memory(pools), s(stream()) {
     sim().beginCapture(s, CaptureMode::kRelaxed).orThrow();
     memory.captureBegin(s);
     void* const block = written(4 * kMiB, s);
@@ -17,7 +17,7 @@ struct Rig : PoolRig {
     graph = sim().endCapture(s).orThrow();
     exec = sim().instantiate(graph).orThrow();
   }
-  ~Rig() {
+  ~LaunchRig() {
     finish();
     memory.reset();
     sim().destroyGraphExec(exec).orThrow();
@@ -34,7 +34,7 @@ struct Rig : PoolRig {
 }  // namespace
 
 TEST_CASE("a graph is idle until it is launched, and again when that is complete", "[pools]") {
-  Rig rig;
+  LaunchRig rig;
   CHECK(rig.memory.idle());
   rig.memory.launching(rig.s);
   rig.launch();
@@ -46,7 +46,7 @@ TEST_CASE("a graph is idle until it is launched, and again when that is complete
 
 TEST_CASE("a graph that is about to be launched is not idle, whatever its stream has done",
           "[pools]") {
-  Rig rig;
+  LaunchRig rig;
   {
     const GraphMemory::Launch launch(rig.memory, rig.s);
     CHECK_FALSE(rig.memory.idle());
@@ -60,7 +60,7 @@ TEST_CASE("a graph that is about to be launched is not idle, whatever its stream
 }
 
 TEST_CASE("each launch of a graph is asked for anew", "[pools]") {
-  Rig rig;
+  LaunchRig rig;
   const Stream other = rig.stream();
   for (int i = 0; i < 5; ++i) {
     for (const Stream on : {rig.s, other}) {
@@ -74,7 +74,7 @@ TEST_CASE("each launch of a graph is asked for anew", "[pools]") {
 }
 
 TEST_CASE("a replay is over for the graph when it is complete", "[pools]") {
-  PoolRig rig("", simOf(kGiB, kLag));
+  PoolRig rig("", simOf(kGiB, kLaunchLag));
   const Stream s = rig.stream();
   Graph graph(rig.pools);
   CHECK(refusalOf<GraphError>([&] { (void)graph.idle(); }).find("idle: the graph is idle") !=

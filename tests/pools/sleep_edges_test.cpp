@@ -8,9 +8,9 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::size_t kBytes = 4 * kMiB;
+constexpr std::size_t kEdgeBytes = 4 * kMiB;
 
-std::uint64_t reserved(SleepRig& rig) { return std::uint64_t(rig.reservedBy(rig.id())); }
+std::uint64_t reservedIn(SleepRig& rig) { return std::uint64_t(rig.reservedBy(rig.id())); }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ TEST_CASE("memory that is exported stays, and the report names it", "[pools][sle
   SleepRig rig;
   void* const a = rig.filled(24 * kMiB, 1);
   void* const b = rig.filled(24 * kMiB, 2);
-  const std::uint64_t before = reserved(rig);
+  const std::uint64_t before = reservedIn(rig);
   auto exported = rig.allocator.exportBlock(a);
   const SleepReport report = rig.pools.sleep({rig.id()});
   rig.audit();
@@ -74,7 +74,7 @@ TEST_CASE("memory that the default pool has borrowed stays", "[pools][sleep][pag
   rig.finish();
   void* const borrowed = rig.allocate(kMiB, rig.s);
   rig.work.fill(rig.s, toAddress(borrowed), kMiB, 100);
-  const std::uint64_t before = reserved(rig);
+  const std::uint64_t before = reservedIn(rig);
   REQUIRE(before == 64 * kMiB);
   const SleepReport report = rig.pools.sleep({rig.id()});
   rig.audit();
@@ -96,7 +96,7 @@ TEST_CASE("pages that the device does not take stay, and are the pool's again at
   for (const Call call : {Call::kUnmap, Call::kReleasePage}) {
     SleepRig rig;
     void* const a = rig.filled(40 * kMiB, 1);
-    const std::uint64_t before = reserved(rig);
+    const std::uint64_t before = reservedIn(rig);
     rig.sim().faults().failNth(call, 2, ErrorKind::kOther);
     const SleepReport report = rig.pools.sleep({rig.id()});
     rig.audit();
@@ -117,22 +117,22 @@ TEST_CASE("pages that the device does not take stay, and are the pool's again at
 TEST_CASE("contents are saved, dropped or zero, as was asked for each block",
           "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const saved = rig.filled(kBytes, 1);
+  void* const saved = rig.filled(kEdgeBytes, 1);
   void* const dropped = rig.filled(64 * kMiB, 2);
-  void* const zeroed = rig.filled(kBytes, 3);
+  void* const zeroed = rig.filled(kEdgeBytes, 3);
   rig.pools.setContents(dropped, Contents::kDrop);
   rig.pools.setContents(zeroed, Contents::kZero);
-  CHECK(rig.pools.sleep({rig.id()}).live == kBytes);
+  CHECK(rig.pools.sleep({rig.id()}).live == kEdgeBytes);
   (void)rig.pools.wake({rig.id()});
-  CHECK(rig.wrong(saved, kBytes, 1) == 0);
-  CHECK(rig.wrong(zeroed, kBytes, 0) == kBytes / 4 - 1);  // but for the first word
+  CHECK(rig.wrong(saved, kEdgeBytes, 1) == 0);
+  CHECK(rig.wrong(zeroed, kEdgeBytes, 0) == kEdgeBytes / 4 - 1);  // but for the first word
   rig.pools.setContents(saved, Contents::kSave);
-  CHECK(rig.pools.sleep({rig.id()}, Contents::kDrop).live == kBytes);
+  CHECK(rig.pools.sleep({rig.id()}, Contents::kDrop).live == kEdgeBytes);
   (void)rig.pools.wake({rig.id()});
-  CHECK(rig.wrong(saved, kBytes, 1) == 0);
+  CHECK(rig.wrong(saved, kEdgeBytes, 1) == 0);
   // Until its free: another block at the address is as any other.
   rig.free(saved);
-  void* const again = rig.filled(kBytes, 5);
+  void* const again = rig.filled(kEdgeBytes, 5);
   REQUIRE(again == saved);
   CHECK(rig.pools.sleep({rig.id()}, Contents::kDrop).live == 0);
   (void)rig.pools.wake({rig.id()});
@@ -141,7 +141,7 @@ TEST_CASE("contents are saved, dropped or zero, as was asked for each block",
 
 TEST_CASE("contents are set for blocks of pools that can sleep", "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const block = rig.allocate(kBytes, rig.s);
+  void* const block = rig.allocate(kEdgeBytes, rig.s);
   CHECK_THROWS_AS(rig.pools.setContents(block, Contents::kDrop), InvalidArgument);
   CHECK_THROWS_AS(rig.pools.setContents(&rig, Contents::kDrop), InvalidArgument);
   rig.free(block);
@@ -174,30 +174,30 @@ TEST_CASE("sleep waits for the stream named, and for all that own, recorded or r
   SleepRig rig(simOf(kGiB, 5'000'000));
   const Stream after = rig.stream(), recorded = rig.stream(), owner = rig.stream(),
                replayed = rig.stream();
-  void* const a = rig.filled(kBytes, 1);
-  void* const b = rig.filled(kBytes, 2, owner);
-  void* const c = rig.filled(kBytes, 3);
+  void* const a = rig.filled(kEdgeBytes, 1);
+  void* const b = rig.filled(kEdgeBytes, 2, owner);
+  void* const c = rig.filled(kEdgeBytes, 3);
   Graph graph(rig.pools);
   {
     GraphCapture capture(graph, rig.s, rig.id());
-    rig.work.fill(rig.s, toAddress(a), kBytes, 7);
-    rig.free(rig.written(kBytes, rig.s));
+    rig.work.fill(rig.s, toAddress(a), kEdgeBytes, 7);
+    rig.free(rig.written(kEdgeBytes, rig.s));
     capture.end();
   }
   rig.allocator.recordStream(b, recorded);
   rig.join(recorded, owner);
-  rig.work.fill(recorded, toAddress(b), kBytes, 8);
+  rig.work.fill(recorded, toAddress(b), kEdgeBytes, 8);
   rig.join(replayed, rig.s);
   graph.replay(replayed);
   rig.join(after, rig.s);
-  rig.work.fill(after, toAddress(c), kBytes, 9);  // nobody has said so
+  rig.work.fill(after, toAddress(c), kEdgeBytes, 9);  // nobody has said so
   const std::uint64_t waits = countOf(rig.sim(), Call::kSynchronizeDevice);
   (void)rig.pools.sleep({rig.id()}, after);
   CHECK(countOf(rig.sim(), Call::kSynchronizeDevice) == waits);
   (void)rig.pools.wake({rig.id()});
-  CHECK(rig.wrong(a, kBytes, 7) == 0);
-  CHECK(rig.wrong(b, kBytes, 8) == 0);
-  CHECK(rig.wrong(c, kBytes, 9) == 0);
+  CHECK(rig.wrong(a, kEdgeBytes, 7) == 0);
+  CHECK(rig.wrong(b, kEdgeBytes, 8) == 0);
+  CHECK(rig.wrong(c, kEdgeBytes, 9) == 0);
   for (void* block : {a, b, c}) rig.free(block);
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("a use that is ordered before no stream that sleep waits for is a race
           "[pools][sleep][pages]") {
   SleepRig rig(simOf(kGiB, 5'000'000));
   const Stream untold = rig.stream();
-  void* const a = rig.filled(kBytes, 1);
+  void* const a = rig.filled(kEdgeBytes, 1);
   rig.join(untold, rig.s);
   rig.touch(untold, a);
   (void)rig.pools.sleep({rig.id()}, rig.s);
@@ -239,7 +239,7 @@ TEST_CASE("a use that is ordered before no stream that sleep waits for is a race
 
 TEST_CASE("a use while the pool sleeps is an error of the program's", "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const a = rig.filled(kBytes, 1);
+  void* const a = rig.filled(kEdgeBytes, 1);
   (void)rig.pools.sleep({rig.id()});
   CHECK_THROWS_AS(rig.touch(rig.s, a), DeviceFailure);
   CHECK(rig.sim().races().size() == 1);
@@ -253,15 +253,15 @@ TEST_CASE("pools of streams that are gone sleep and wake", "[pools][sleep][pages
     for (const bool whole : {false, true}) {
       SleepRig rig;
       const Stream gone = rig.stream();
-      void* const a = rig.filled(kBytes, 1, gone);
-      void* const b = rig.filled(kBytes, 2);
+      void* const a = rig.filled(kEdgeBytes, 1, gone);
+      void* const b = rig.filled(kEdgeBytes, 2);
       if (forgotten) rig.allocator.forgetStream(gone);
       rig.sim().destroyStream(gone).orThrow();
       (void)(whole ? rig.pools.sleep({rig.id()}) : rig.pools.sleep({rig.id()}, rig.s));
       CHECK(rig.taken() == 0);
       (void)rig.pools.wake({rig.id()});
-      CHECK(rig.wrong(a, kBytes, 1) == 0);
-      CHECK(rig.wrong(b, kBytes, 2) == 0);
+      CHECK(rig.wrong(a, kEdgeBytes, 1) == 0);
+      CHECK(rig.wrong(b, kEdgeBytes, 2) == 0);
       rig.free(a);
       rig.free(b);
     }
@@ -272,15 +272,15 @@ TEST_CASE("a block that waits for another stream when its pool falls asleep is g
           "[pools][sleep][pages]") {
   SleepRig rig(simOf(kGiB, 5'000'000));
   const Stream other = rig.stream();
-  void* const a = rig.filled(kBytes, 1);
-  void* const b = rig.filled(kBytes, 2);
+  void* const a = rig.filled(kEdgeBytes, 1);
+  void* const b = rig.filled(kEdgeBytes, 2);
   rig.allocator.recordStream(a, other);
   rig.join(other, rig.s);
   rig.touch(other, a);
   rig.free(a);
-  CHECK(rig.pools.sleep({rig.id()}, rig.s).live == kBytes);
+  CHECK(rig.pools.sleep({rig.id()}, rig.s).live == kEdgeBytes);
   (void)rig.pools.wake({rig.id()});
-  CHECK(rig.wrong(b, kBytes, 2) == 0);
+  CHECK(rig.wrong(b, kEdgeBytes, 2) == 0);
   rig.free(b);
 }
 
@@ -288,12 +288,12 @@ TEST_CASE("devices that were admitted reach the memory after wake", "[pools][sle
   sim::SimConfig config = simOf(kGiB);
   config.peers = {1};
   SleepRig rig(config);
-  void* const a = rig.filled(kBytes, 1);
+  void* const a = rig.filled(kEdgeBytes, 1);
   rig.allocator.enablePeerAccess(1);
   (void)rig.pools.sleep({rig.id()});
-  CHECK_FALSE(rig.sim().peerReaches(1, toAddress(a), kBytes));
+  CHECK_FALSE(rig.sim().peerReaches(1, toAddress(a), kEdgeBytes));
   (void)rig.pools.wake({rig.id()});
-  CHECK(rig.sim().peerReaches(1, toAddress(a), kBytes));
+  CHECK(rig.sim().peerReaches(1, toAddress(a), kEdgeBytes));
   rig.free(a);
 }
 
@@ -367,7 +367,7 @@ TEST_CASE("a wake that does not fit leaves the pools asleep and says who has the
 
 TEST_CASE("hooks are called before and after, and may refuse", "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const a = rig.filled(kBytes, 1);
+  void* const a = rig.filled(kEdgeBytes, 1);
   std::vector<SleepMoment> moments;
   bool refuse = false;
   const HookId hook = rig.pools.attachSleepHook([&](const SleepNotice& notice) {
@@ -377,7 +377,7 @@ TEST_CASE("hooks are called before and after, and may refuse", "[pools][sleep][p
     const bool asleep =
         notice.moment == SleepMoment::kAfterSleep || notice.moment == SleepMoment::kBeforeWake;
     CHECK(rig.pools.isAsleep(rig.id()) == asleep);
-    rig.free(rig.allocate(kBytes, rig.s));  // no lock is held
+    rig.free(rig.allocate(kEdgeBytes, rig.s));  // no lock is held
   });
   (void)rig.pools.sleep({rig.id()});
   (void)rig.pools.wake({rig.id()});
@@ -415,7 +415,7 @@ TEST_CASE("an allocator may end while pools sleep", "[pools][sleep][pages]") {
 TEST_CASE("a child of fork may not wake its parent's pools, and can exit",
           "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const a = rig.filled(kBytes, 1);
+  void* const a = rig.filled(kEdgeBytes, 1);
   (void)rig.pools.sleep({rig.id()});
   const int status = statusOfChild([&] {
     const bool wake = refusalOf<Error>([&] { (void)rig.pools.wake({rig.id()}); }).empty();
@@ -425,7 +425,7 @@ TEST_CASE("a child of fork may not wake its parent's pools, and can exit",
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
   (void)rig.pools.wake({rig.id()});
-  CHECK(rig.wrong(a, kBytes, 1) == 0);
+  CHECK(rig.wrong(a, kEdgeBytes, 1) == 0);
   rig.free(a);
 }
 

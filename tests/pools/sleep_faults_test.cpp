@@ -6,8 +6,8 @@ namespace cistern::test {
 namespace {
 
 /// A pool with blocks, holes, and a graph that has a temporary and a result.
-struct Program {
-  Program() : rig(simOf(kGiB), "page_size:2M"), graph(rig.pools) {
+struct SleepProgram {
+  SleepProgram() : rig(simOf(kGiB), "page_size:2M"), graph(rig.pools) {
     a = rig.filled(9 * kMiB, 1);
     void* const hole = rig.filled(5 * kMiB, 2);
     b = rig.filled(300 * kKiB, 3);
@@ -26,7 +26,7 @@ struct Program {
     rig.finish();
     reserved = rig.reservedBy(rig.id());
   }
-  ~Program() {
+  ~SleepProgram() {
     for (void* block : {a, b, c}) rig.free(block);
   }
   /// Whatever has failed, the memory is all there if the pool is awake, and all of it comes back.
@@ -55,34 +55,34 @@ struct Program {
   std::int64_t reserved;
 };
 
-enum class Verb { kSleep, kSleepAfter, kWake };
+enum class SleepVerb { kSleep, kSleepAfter, kWake };
 
-void run(SleepRig& rig, Verb verb) {
-  if (verb == Verb::kSleep) (void)rig.pools.sleep({rig.id()});
-  if (verb == Verb::kSleepAfter) (void)rig.pools.sleep({rig.id()}, rig.s);
-  if (verb == Verb::kWake) (void)rig.pools.wake({rig.id()});
+void runVerb(SleepRig& rig, SleepVerb verb) {
+  if (verb == SleepVerb::kSleep) (void)rig.pools.sleep({rig.id()});
+  if (verb == SleepVerb::kSleepAfter) (void)rig.pools.sleep({rig.id()}, rig.s);
+  if (verb == SleepVerb::kWake) (void)rig.pools.wake({rig.id()});
 }
 
 }  // namespace
 
 TEST_CASE("whichever device call of a sleep or a wake fails, nothing is lost",
           "[pools][sleep][pages]") {
-  for (const Verb verb : {Verb::kSleep, Verb::kSleepAfter, Verb::kWake}) {
+  for (const SleepVerb verb : {SleepVerb::kSleep, SleepVerb::kSleepAfter, SleepVerb::kWake}) {
     for (const ErrorKind kind : {ErrorKind::kOutOfMemory, ErrorKind::kOther}) {
       bool met = true;
       for (std::uint64_t nth = 1; met; ++nth) {
-        Program program;
+        SleepProgram program;
         SleepRig& rig = program.rig;
-        if (verb == Verb::kWake) (void)rig.pools.sleep({rig.id()});
+        if (verb == SleepVerb::kWake) (void)rig.pools.sleep({rig.id()});
         INFO("verb " << int(verb) << ", call " << nth);
         const std::uint64_t before = rig.sim().faults().hits();
         rig.sim().faults().failNthOfAll(nth, kind);
         try {
-          run(rig, verb);
-          CHECK(rig.pools.isAsleep(rig.id()) == (verb != Verb::kWake));
+          runVerb(rig, verb);
+          CHECK(rig.pools.isAsleep(rig.id()) == (verb != SleepVerb::kWake));
         } catch (const Error&) {
-          CHECK(rig.pools.isAsleep(rig.id()) == (verb == Verb::kWake));
-          if (verb != Verb::kWake) CHECK(rig.reservedBy(rig.id()) == program.reserved);
+          CHECK(rig.pools.isAsleep(rig.id()) == (verb == SleepVerb::kWake));
+          if (verb != SleepVerb::kWake) CHECK(rig.reservedBy(rig.id()) == program.reserved);
         }
         met = rig.sim().faults().hits() > before;
         rig.sim().faults().clear();

@@ -4,19 +4,19 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::size_t kBytes = 4 * kMiB;
+constexpr std::size_t kStepBytes = 4 * kMiB;
 
 /// A graph that checks its input, writes a temporary, and writes its result.
-struct Step {
-  Step(SleepRig& with, void* of) : rig(with), input(of), graph(rig.pools) {
+struct SleepStep {
+  SleepStep(SleepRig& with, void* of) : rig(with), input(of), graph(rig.pools) {
     GraphCapture capture(graph, rig.s, rig.id());
-    rig.work.verify(rig.s, toAddress(input), kBytes, 1);
-    void* const temporary = rig.allocate(kBytes, rig.s);
-    rig.work.fill(rig.s, toAddress(temporary), kBytes, 2);
-    rig.work.verify(rig.s, toAddress(temporary), kBytes, 2);
+    rig.work.verify(rig.s, toAddress(input), kStepBytes, 1);
+    void* const temporary = rig.allocate(kStepBytes, rig.s);
+    rig.work.fill(rig.s, toAddress(temporary), kStepBytes, 2);
+    rig.work.verify(rig.s, toAddress(temporary), kStepBytes, 2);
     rig.free(temporary);
-    result = rig.allocate(kBytes, rig.s);
-    rig.work.fill(rig.s, toAddress(result), kBytes, 3);
+    result = rig.allocate(kStepBytes, rig.s);
+    rig.work.fill(rig.s, toAddress(result), kStepBytes, 3);
     capture.end();
   }
   SleepRig& rig;
@@ -33,8 +33,8 @@ bool sleeps(Graph& graph, Stream stream) {
 
 TEST_CASE("a graph replays at its addresses after its pool has slept", "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const input = rig.filled(kBytes, 1);
-  Step step(rig, input);
+  void* const input = rig.filled(kStepBytes, 1);
+  SleepStep step(rig, input);
   step.graph.replay(rig.s);
   for (int i = 0; i < 3; ++i) {
     (void)rig.pools.sleep({rig.id()});
@@ -43,7 +43,7 @@ TEST_CASE("a graph replays at its addresses after its pool has slept", "[pools][
     CHECK(sleeps(step.graph, rig.s));
     (void)rig.pools.wake({rig.id()});
     rig.audit();
-    CHECK(rig.wrong(step.result, kBytes, 3) == 0);
+    CHECK(rig.wrong(step.result, kStepBytes, 3) == 0);
     step.graph.replay(rig.s);
     CHECK(rig.work.mismatches() == 0);
   }
@@ -54,14 +54,14 @@ TEST_CASE("a graph replays at its addresses after its pool has slept", "[pools][
 TEST_CASE("a graph's results are saved, also when the program has freed them",
           "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const input = rig.filled(kBytes, 1);
-  Step step(rig, input);
+  void* const input = rig.filled(kStepBytes, 1);
+  SleepStep step(rig, input);
   rig.free(step.result);
   step.graph.replay(rig.s);
   const SleepReport report = rig.pools.sleep({rig.id()});
-  CHECK(report.live == 2 * kBytes);
+  CHECK(report.live == 2 * kStepBytes);
   (void)rig.pools.wake({rig.id()});
-  CHECK(rig.wrong(step.result, kBytes, 3) == 0);
+  CHECK(rig.wrong(step.result, kStepBytes, 3) == 0);
   CHECK(rig.pools.sleep({rig.id()}, Contents::kDrop).live == 0);
   (void)rig.pools.wake({rig.id()});
   rig.free(input);
@@ -69,18 +69,18 @@ TEST_CASE("a graph's results are saved, also when the program has freed them",
 
 TEST_CASE("a graph that is reset while its pool sleeps lets go", "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const input = rig.filled(kBytes, 1);
+  void* const input = rig.filled(kStepBytes, 1);
   {
-    Step step(rig, input);
+    SleepStep step(rig, input);
     step.graph.replay(rig.s);
     (void)rig.pools.sleep({rig.id()});
     step.graph.reset();
     rig.audit();
     rig.free(step.result);
   }
-  CHECK(rig.pools.wake({rig.id()}).mapped < 3 * kBytes);
+  CHECK(rig.pools.wake({rig.id()}).mapped < 3 * kStepBytes);
   rig.audit();
-  CHECK(rig.wrong(input, kBytes, 1) == 0);
+  CHECK(rig.wrong(input, kStepBytes, 1) == 0);
   rig.free(input);
   rig.pool.emptyCache();
   CHECK(rig.taken() == 0);
@@ -89,8 +89,8 @@ TEST_CASE("a graph that is reset while its pool sleeps lets go", "[pools][sleep]
 TEST_CASE("a graph that is part of another keeps that one from being launched",
           "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const input = rig.filled(kBytes, 1);
-  Step step(rig, input);
+  void* const input = rig.filled(kStepBytes, 1);
+  SleepStep step(rig, input);
   Graph outer(rig.pools), late(rig.pools);
   {
     GraphCapture capture(outer, rig.s);
@@ -106,7 +106,7 @@ TEST_CASE("a graph that is part of another keeps that one from being launched",
   }
   (void)rig.pools.wake({rig.id()});
   outer.replay(rig.s);
-  CHECK(rig.wrong(step.result, kBytes, 3) == 0);
+  CHECK(rig.wrong(step.result, kStepBytes, 3) == 0);
   rig.free(step.result);
   rig.free(input);
 }
@@ -114,8 +114,8 @@ TEST_CASE("a graph that is part of another keeps that one from being launched",
 TEST_CASE("a capture that took a graph in before its pool fell asleep is asleep too",
           "[pools][sleep][pages]") {
   SleepRig rig;
-  void* const input = rig.filled(kBytes, 1);
-  Step step(rig, input);
+  void* const input = rig.filled(kStepBytes, 1);
+  SleepStep step(rig, input);
   Graph outer(rig.pools);
   const Stream other = rig.stream();
   GraphCapture capture(outer, other, {}, CaptureMode::kRelaxed);
@@ -136,7 +136,7 @@ TEST_CASE("a pool does not fall asleep while a graph of it is being launched",
   GraphMemory memory(rig.pools);
   rig.sim().beginCapture(rig.s, CaptureMode::kRelaxed).orThrow();
   memory.captureBegin(rig.s, rig.id());
-  void* const block = rig.written(kBytes, rig.s);
+  void* const block = rig.written(kStepBytes, rig.s);
   memory.captureEnd();
   const DeviceGraph graph = rig.sim().endCapture(rig.s).orThrow();
   const DeviceGraphExec exec = rig.sim().instantiate(graph).orThrow();
