@@ -37,8 +37,8 @@ std::uint32_t wordAt(std::uint32_t seed, std::uint64_t at) {
 SleepStorm::SleepStorm(std::uint64_t seed)
     : random_(seed),
       device_(stormy()),
-      allocator_(device_, Options::parse(seed % 2 ? "page_size:2M,background_thread:off"
-                                                  : "page_size:8M,background_thread:off")),
+      allocator_(device_, Options::parse(seed % 2 ? "page_size:2M,background_thread:false"
+                                                  : "page_size:8M,background_thread:false")),
       pools_(allocator_),
       s_(device_.createStream().orThrow()) {
   for (std::size_t i = 0; i < kPools; ++i) open(places_.emplace_back(), i % 2 != 0);
