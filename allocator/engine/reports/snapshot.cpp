@@ -186,7 +186,8 @@ class HeapWalk {
 Snapshot snapshotOf(Engine& engine) {
   Snapshot snapshot;
   snapshot.device = engine.deviceName();
-  for (Heap* heap : engine.heaps.all()) std::make_unique<HeapWalk>(engine, *heap)->addTo(snapshot.segments);
+  for (Heap* heap : engine.heaps.all())
+    std::make_unique<HeapWalk>(engine, *heap)->addTo(snapshot.segments);
   std::vector<SnapshotSegment>& all = snapshot.segments;
   std::ranges::stable_sort(all, {}, &SnapshotSegment::address);
   std::vector<SnapshotSegment> once;
