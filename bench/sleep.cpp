@@ -3,6 +3,7 @@
 // freed. It sleeps and wakes: first with no host memory pinned, then in rounds with the memory
 // kept. Prints one table, and fails if a byte that it looks at is wrong.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -68,8 +69,9 @@ class Numbers {
       : device_(device), blocks_(blocks), stream_(stream), bytes_(blocks.live.size() * 16) {
     host_ = static_cast<std::uint64_t*>(device.hostMalloc(bytes_).orThrow());
     for (std::uint64_t i = 0; i < blocks.live.size(); ++i) host_[2 * i] = host_[2 * i + 1] = i + 1;
-    forEachEnd(
-        [&](Address at, std::uint64_t* word) { device_.copyIn(at, word, 8, stream_).orThrow(); });
+    forEachEnd([&](Address at, std::uint64_t* word) {
+      device_.copyIn({{{at, word, 8}}}, stream_).orThrow();
+    });
     device_.synchronizeStream(stream_).orThrow();
   }
   ~Numbers() { (void)device_.hostFree(host_); }
@@ -78,8 +80,9 @@ class Numbers {
 
   std::uint64_t wrong() {
     std::memset(host_, 0, bytes_);
-    forEachEnd(
-        [&](Address at, std::uint64_t* word) { device_.copyOut(word, at, 8, stream_).orThrow(); });
+    forEachEnd([&](Address at, std::uint64_t* word) {
+      device_.copyOut({{{at, word, 8}}}, stream_).orThrow();
+    });
     device_.synchronizeStream(stream_).orThrow();
     std::uint64_t count = 0;
     for (std::uint64_t i = 0; i < 2 * blocks_.live.size(); ++i) count += host_[i] != i / 2 + 1;
@@ -110,14 +113,15 @@ struct PlainCopy {
 PlainCopy plainCopy(Device& device, Stream stream, std::uint64_t bytes) {
   void* const host = device.hostMalloc(bytes).orThrow();
   const Address memory = device.malloc(bytes).orThrow();
+  const std::array all{BusCopy{memory, host, bytes}};
   std::vector<double> out, in;
   for (int i = 0; i < 5; ++i) {
     out.push_back(rate(bytes, timed([&] {
-                         device.copyOut(host, memory, bytes, stream).orThrow();
+                         device.copyOut(all, stream).orThrow();
                          device.synchronizeStream(stream).orThrow();
                        })));
     in.push_back(rate(bytes, timed([&] {
-                        device.copyIn(memory, host, bytes, stream).orThrow();
+                        device.copyIn(all, stream).orThrow();
                         device.synchronizeStream(stream).orThrow();
                       })));
   }

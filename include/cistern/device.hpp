@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,13 @@ enum class CaptureStatus : std::uint8_t { kNone, kActive, kInvalidated };
 struct CaptureInfo {
   CaptureStatus status = CaptureStatus::kNone;
   std::uint64_t id = 0;  ///< unique in the process for each capture; 0 when status is kNone
+};
+
+/// A copy between a device's memory and the host's, over the bus between them.
+struct BusCopy {
+  Address device = 0;
+  void* host = nullptr;
+  std::size_t bytes = 0;
 };
 
 /// The memory of the driver's own stream-ordered pool (cudaMallocAsync's). Peaks are since its last
@@ -198,12 +206,14 @@ class CISTERN_API Device {
   /// Queues on `stream` a copy of `bytes` of this device's memory to another place there. Pre: both
   /// ranges are memory of the device, and do not overlap. For programs: the engine copies nothing.
   Status copy(Address to, Address from, std::size_t bytes, Stream stream);
-  /// Queues on `stream` a copy of `bytes` of this device's memory to the host. Pre: `to` lies in
-  /// memory of hostMalloc, which is not given back before the copy is complete.
-  Status copyOut(void* to, Address from, std::size_t bytes, Stream stream);
-  /// Queues on `stream` a copy of `bytes` of the host's memory to this device's. Pre: as copyOut's,
-  /// for `from`; the bytes there do not change before the copy is complete.
-  Status copyIn(Address to, const void* from, std::size_t bytes, Stream stream);
+  /// Queues on `stream` copies of this device's memory to the host, which run in any order. Many
+  /// small ones in one call take hardly longer than one large one. After a failure, any of them may
+  /// run. Pre: each `host` lies in memory of hostMalloc, which is not given back before the copies
+  /// are complete; `stream` is not {}; no two overlap.
+  Status copyOut(std::span<const BusCopy> copies, Stream stream);
+  /// Queues on `stream` copies of the host's memory to this device's. Pre: as copyOut's; the bytes
+  /// of the host do not change before the copies are complete.
+  Status copyIn(std::span<const BusCopy> copies, Stream stream);
   /// Queues on `stream` that `bytes` of this device's memory become zero.
   Status clear(Address at, std::size_t bytes, Stream stream);
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "cistern/types.hpp"
@@ -85,10 +86,9 @@
   MAY(Copy, copy, copy, Result<void>, \
       (Address to, Address from, std::size_t bytes, Stream stream), (to, from, bytes, stream)) \
   MAY(CopyOut, copyOut, copy_out, Result<void>, \
-      (void* to, Address from, std::size_t bytes, Stream stream), (to, from, bytes, stream)) \
+      (std::span<const BusCopy> copies, Stream stream), (copies, stream)) \
   MAY(CopyIn, copyIn, copy_in, Result<void>, \
-      (Address to, const void* from, std::size_t bytes, Stream stream), \
-      (to, from, bytes, stream)) \
+      (std::span<const BusCopy> copies, Stream stream), (copies, stream)) \
   MAY(Clear, clear, clear, Result<void>, (Address at, std::size_t bytes, Stream stream), \
       (at, bytes, stream)) \
   /* Pinned host memory, peers */ \

@@ -1,4 +1,5 @@
 // Copies between a device and the host's pinned memory, and clearing.
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -8,6 +9,10 @@ namespace cistern::test {
 namespace {
 
 constexpr std::size_t kBytes = 3 * kMiB + 4'096;
+
+std::array<BusCopy, 1> one(Address device, void* host, std::size_t bytes) {
+  return {{{device, host, bytes}}};
+}
 
 // A backend may leave all three out.
 bool copies(Device& device) {
@@ -22,14 +27,39 @@ CONTRACT_TEST("what is copied out and back in is what was written", "[contract]"
   const Address from = device.malloc(kBytes).orThrow(), to = device.malloc(kBytes).orThrow();
   void* const host = device.hostMalloc(kBytes).orThrow();
   work.fill(stream, from, kBytes, 9);
-  device.copyOut(host, from, kBytes, stream).orThrow();
-  device.copyIn(to, host, kBytes, stream).orThrow();
+  device.copyOut(one(from, host, kBytes), stream).orThrow();
+  device.copyIn(one(to, host, kBytes), stream).orThrow();
   work.verify(stream, to, kBytes, 9);
   CHECK(work.mismatches() == 0);
   std::uint32_t second = 0;
   std::memcpy(&second, static_cast<std::byte*>(host) + 4, sizeof second);
   CHECK(second == 10);
-  CHECK(device.copyOut(host, from, 0, stream).ok());
+  CHECK(device.copyOut(one(from, host, 0), stream).ok());
+  device.hostFree(host).orThrow();
+  device.free(from).orThrow();
+  device.free(to).orThrow();
+}
+
+CONTRACT_TEST("copies of one call are all made", "[contract]", work) {
+  Device& device = work.device();
+  if (!copies(device)) return;
+  ScopedStream stream(device);
+  const Address from = device.malloc(kBytes).orThrow(), to = device.malloc(kBytes).orThrow();
+  std::byte* const host = static_cast<std::byte*>(device.hostMalloc(kBytes).orThrow());
+  work.fill(stream, from, kBytes, 9);
+  std::vector<BusCopy> out, in;
+  for (std::size_t at = 0, bytes = 4; at < kBytes; at += bytes, bytes = bytes * 3 / 8 * 4 + 4) {
+    bytes = std::min(bytes, kBytes - at);
+    out.push_back({from + at, host + at, bytes});
+    in.insert(in.begin(), {to + at, host + at, bytes});
+    out.push_back({from, host, 0});
+  }
+  REQUIRE(out.size() > 30);
+  device.copyOut(out, stream).orThrow();
+  device.copyIn(in, stream).orThrow();
+  work.verify(stream, to, kBytes, 9);
+  CHECK(work.mismatches() == 0);
+  CHECK(device.copyOut({}, stream).ok());
   device.hostFree(host).orThrow();
   device.free(from).orThrow();
   device.free(to).orThrow();
@@ -44,7 +74,7 @@ CONTRACT_TEST("what is cleared is zero", "[contract]", work) {
   std::memset(host, 0x5a, kBytes);
   work.fill(stream, at, kBytes, 9);
   device.clear(at + 512, kBytes - 512, stream).orThrow();
-  device.copyOut(host, at, kBytes, stream).orThrow();
+  device.copyOut(one(at, host, kBytes), stream).orThrow();
   device.synchronizeStream(stream).orThrow();
   const auto* const bytes = static_cast<const unsigned char*>(host);
   CHECK(bytes[0] == 9);
@@ -70,10 +100,11 @@ TEST_CASE("a simulated device copies from and to pinned memory alone", "[device]
   const auto device = sim::makeDevice();
   const Address at = device->malloc(kMiB).orThrow();
   std::vector<std::byte> pageable(kMiB);
-  CHECK(device->copyOut(pageable.data(), at, kMiB, {}).error().kind == ErrorKind::kInvalidValue);
+  CHECK(device->copyOut(one(at, pageable.data(), kMiB), {}).error().kind ==
+        ErrorKind::kInvalidValue);
   void* const pinned = device->hostMalloc(kMiB).orThrow();
-  CHECK_FALSE(device->copyIn(at, static_cast<std::byte*>(pinned) + 1, kMiB, {}).ok());
-  device->copyOut(pinned, at, kMiB, {}).orThrow();
+  CHECK_FALSE(device->copyIn(one(at, static_cast<std::byte*>(pinned) + 1, kMiB), {}).ok());
+  device->copyOut(one(at, pinned, kMiB), {}).orThrow();
   const std::uint64_t queued = device->now();
   device->hostFree(pinned).orThrow();  // waits for the copy
   CHECK(device->now() - queued > kMiB / 60);

@@ -154,6 +154,8 @@ class SimDevice final : public SimulatedDevice {
   Pinned* pinnedAround(const void* host, std::uint64_t bytes) CISTERN_REQUIRES(mutex_);
   Status submitBus(Call call, const void* host, Stream stream, Work work, std::uint64_t bytes)
       CISTERN_REQUIRES(mutex_);
+  Status submitAll(Call call, std::span<const BusCopy> copies, Stream stream,
+                   Work (*work)(const BusCopy&)) CISTERN_REQUIRES(mutex_);
   std::map<const void*, Pinned> host_memory_ CISTERN_GUARDED_BY(mutex_);
   std::uint64_t pinned_bytes_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< of all of it
   std::vector<Span> scratch_ CISTERN_GUARDED_BY(mutex_);

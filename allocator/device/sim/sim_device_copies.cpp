@@ -32,6 +32,16 @@ SimDevice::Pinned* SimDevice::pinnedAround(const void* host, std::uint64_t bytes
   return offset < pinned.bytes && bytes <= pinned.bytes - offset ? &pinned : nullptr;
 }
 
+Status SimDevice::submitAll(Call call, std::span<const BusCopy> copies, Stream stream,
+                            Work (*work)(const BusCopy&)) {
+  for (const BusCopy& copy : copies) {
+    if (copy.bytes == 0) continue;
+    Status queued = submitBus(call, copy.host, stream, work(copy), copy.bytes);
+    if (!queued.ok()) return queued;
+  }
+  return {};
+}
+
 // The stream's end is a bound for the copy's: nothing comes after it.
 Status SimDevice::submitBus(Call call, const void* host, Stream stream, Work work,
                             std::uint64_t bytes) {
@@ -47,32 +57,32 @@ Status SimDevice::submitBus(Call call, const void* host, Stream stream, Work wor
   return {};
 }
 
-Status SimDevice::doCopyOut(void* to, Address from, std::size_t bytes, Stream stream) {
+Status SimDevice::doCopyOut(std::span<const BusCopy> copies, Stream stream) {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kCopyOut, cost::kCopy); !in.ok()) return in;
-  if (bytes == 0) return {};
-  const Effect effect = [=](MemoryView& memory) {
-    inPieces(memory, from, bytes, [&](const MemoryView::Bytes& part, std::uint64_t done) {
-      std::memcpy(static_cast<std::byte*>(to) + done, part.data, part.size);
-    });
-  };
-  return submitBus(
-      Call::kCopyOut, to, stream,
-      {"copy out", {{from, bytes, AccessKind::kRead}}, cost::busCopying(bytes), effect}, bytes);
+  return submitAll(Call::kCopyOut, copies, stream, [](const BusCopy& copy) -> Work {
+    const Effect effect = [copy](MemoryView& memory) {
+      inPieces(memory, copy.device, copy.bytes, [&](const MemoryView::Bytes& part, auto done) {
+        std::memcpy(static_cast<std::byte*>(copy.host) + done, part.data, part.size);
+      });
+    };
+    const Access read{copy.device, copy.bytes, AccessKind::kRead};
+    return {"copy out", {read}, cost::busCopying(copy.bytes), effect};
+  });
 }
 
-Status SimDevice::doCopyIn(Address to, const void* from, std::size_t bytes, Stream stream) {
+Status SimDevice::doCopyIn(std::span<const BusCopy> copies, Stream stream) {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kCopyIn, cost::kCopy); !in.ok()) return in;
-  if (bytes == 0) return {};
-  const Effect effect = [=](MemoryView& memory) {
-    inPieces(memory, to, bytes, [&](const MemoryView::Bytes& part, std::uint64_t done) {
-      std::memcpy(part.data, static_cast<const std::byte*>(from) + done, part.size);
-    });
-  };
-  return submitBus(Call::kCopyIn, from, stream,
-                   {"copy in", {{to, bytes, AccessKind::kWrite}}, cost::busCopying(bytes), effect},
-                   bytes);
+  return submitAll(Call::kCopyIn, copies, stream, [](const BusCopy& copy) -> Work {
+    const Effect effect = [copy](MemoryView& memory) {
+      inPieces(memory, copy.device, copy.bytes, [&](const MemoryView::Bytes& part, auto done) {
+        std::memcpy(part.data, static_cast<const std::byte*>(copy.host) + done, part.size);
+      });
+    };
+    const Access write{copy.device, copy.bytes, AccessKind::kWrite};
+    return {"copy in", {write}, cost::busCopying(copy.bytes), effect};
+  });
 }
 
 Status SimDevice::doClear(Address at, std::size_t bytes, Stream stream) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/device/vendor/cuda_copies.hpp"
 #include "allocator/device/vendor/cuda_driver.hpp"
 #include "allocator/device/vendor/cuda_pages.hpp"
 #include "cistern/device.hpp"

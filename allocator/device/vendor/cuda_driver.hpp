@@ -9,6 +9,22 @@
 
 namespace cistern::cuda {
 
+/// What the copies of a batch have in common, as the driver reads it (CUmemcpyAttributes).
+struct BatchAttributes {
+  static constexpr int kInStreamOrder = 1;
+  int source_order;
+  int source_kind, source_number, target_kind, target_number;  ///< hints of places
+  unsigned flags;
+};
+#if CUDA_VERSION >= 12080
+static_assert(sizeof(BatchAttributes) == sizeof(CUmemcpyAttributes));
+static_assert(BatchAttributes::kInStreamOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM);
+#endif
+/// cuMemcpyBatchAsync of CUDA 12.8: to, from, bytes, how many; the attributes, the copy from which
+/// on each holds, how many; the number of a copy that failed; the stream.
+using CopyBatch = CUresult (*)(CUdeviceptr*, CUdeviceptr*, std::size_t*, std::size_t,
+                               BatchAttributes*, std::size_t*, std::size_t, std::size_t*, CUstream);
+
 /// The driver's functions, or the reason for their absence.
 struct Driver {
   decltype(&::cuCtxGetCurrent) ctx_get_current = nullptr;
@@ -27,6 +43,8 @@ struct Driver {
   decltype(&::cuMemUnmap) unmap = nullptr;
   decltype(&::cuMemExportToShareableHandle) export_page = nullptr;
   decltype(&::cuMemImportFromShareableHandle) import_page = nullptr;
+
+  CopyBatch copy_batch = nullptr;  ///< null in a driver before CUDA 12.8
 
   cudaError_t error = cudaSuccess;  ///< not cudaSuccess: a function could not be found
   const char* missing = "";         ///< then its name; the functions after it are null too
@@ -52,6 +70,17 @@ void fetch(Driver& driver, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(entry);
 }
 
+/// Null where the driver does not have it. Pre: its form is that of `version`.
+template <class Function>
+void fetchIfThere(const char* symbol, unsigned version, Function& function) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  const cudaError_t error =
+      cudaGetDriverEntryPointByVersion(symbol, &entry, version, cudaEnableDefault, &found);
+  if (error == cudaSuccess && found == cudaDriverEntryPointSuccess)
+    function = reinterpret_cast<Function>(entry);
+}
+
 inline Driver loadDriver() {
   Driver driver;
   fetch(driver, "cuCtxGetCurrent", driver.ctx_get_current);
@@ -70,6 +99,7 @@ inline Driver loadDriver() {
   fetch(driver, "cuMemUnmap", driver.unmap);
   fetch(driver, "cuMemExportToShareableHandle", driver.export_page);
   fetch(driver, "cuMemImportFromShareableHandle", driver.import_page);
+  if (driver.error == cudaSuccess) fetchIfThere("cuMemcpyBatchAsync", 12080, driver.copy_batch);
   return driver;
 }
 

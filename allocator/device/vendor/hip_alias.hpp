@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "allocator/device/vendor/loaded_runtime.hpp"
@@ -65,6 +66,11 @@ inline hipError_t pinnedMalloc(void** memory, std::size_t bytes) {
   return hipHostMalloc(memory, bytes, hipHostMallocPortable);
 }
 inline hipError_t pinnedFree(void* memory) { return hipHostFree(memory); }
+
+/// All in one call: there is none.
+inline hipError_t copyTogether(std::span<const BusCopy>, bool /*out*/, hipStream_t) {
+  return hipErrorNotSupported;
+}
 
 // ---- Capture -----------------------------------------------------------------------------------
 

@@ -2,6 +2,23 @@
 #include "allocator/device/vendor/vendor_device.hpp"
 
 namespace cistern::GPU_NAMESPACE {
+namespace {
+
+Error copyAll(std::span<const BusCopy> copies, bool out, StreamHandle stream) {
+  const Error together =
+      copies.size() > 1 ? copyTogether(copies, out, stream) : GPU(ErrorNotSupported);
+  if (together != GPU(ErrorNotSupported)) return together;
+  for (const BusCopy& copy : copies) {
+    void *const there = toPointer(copy.device), *const here = copy.host;
+    const Error error =
+        out ? GPU(MemcpyAsync)(here, there, copy.bytes, GPU(MemcpyDeviceToHost), stream)
+            : GPU(MemcpyAsync)(there, here, copy.bytes, GPU(MemcpyHostToDevice), stream);
+    if (error != kSuccess) return error;
+  }
+  return kSuccess;
+}
+
+}  // namespace
 
 Result<Address> VendorDevice::doMalloc(std::size_t bytes) {
   void* memory = nullptr;
@@ -27,18 +44,12 @@ Status VendorDevice::doCopy(Address to, Address from, std::size_t bytes, Stream 
                  }));
 }
 
-Status VendorDevice::doCopyOut(void* to, Address from, std::size_t bytes, Stream stream) {
-  return outcome(Call::kCopyOut, onDevice([&] {
-                   return GPU(MemcpyAsync)(to, toPointer(from), bytes, GPU(MemcpyDeviceToHost),
-                                           handleOf(stream));
-                 }));
+Status VendorDevice::doCopyOut(std::span<const BusCopy> copies, Stream stream) {
+  return outcome(Call::kCopyOut, onDevice([&] { return copyAll(copies, true, handleOf(stream)); }));
 }
 
-Status VendorDevice::doCopyIn(Address to, const void* from, std::size_t bytes, Stream stream) {
-  return outcome(Call::kCopyIn, onDevice([&] {
-                   return GPU(MemcpyAsync)(toPointer(to), from, bytes, GPU(MemcpyHostToDevice),
-                                           handleOf(stream));
-                 }));
+Status VendorDevice::doCopyIn(std::span<const BusCopy> copies, Stream stream) {
+  return outcome(Call::kCopyIn, onDevice([&] { return copyAll(copies, false, handleOf(stream)); }));
 }
 
 Status VendorDevice::doClear(Address at, std::size_t bytes, Stream stream) {

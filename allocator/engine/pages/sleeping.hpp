@@ -21,9 +21,12 @@ std::list<SleepingPage> recordFor(const PhysicalPage& page);
 /// page; the heap sleeps; `record` was made for it.
 bool putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) noexcept;
 
-/// Whether the two can come back as one page: nobody holds them, neither is there, and the second
-/// lies behind the first.
-bool canJoin(const SleepingPage& first, const SleepingPage& second);
+/// How many units a page may have that comes back for several: a 64th of `units`, the units that
+/// come back in all, but at least 32 MiB and at most 256 MiB.
+std::uint32_t mostJoined(std::uint64_t units);
+/// Whether the two can come back as one page of at most `most` units: nobody holds them, neither is
+/// there, and the second lies behind the first.
+bool canJoin(const SleepingPage& first, const SleepingPage& second, std::uint32_t most);
 /// Makes them one. Pre: canJoin.
 void join(SleepingPage& first, SleepingPage& second) noexcept;
 /// Makes the page, if it is not there, and maps it wherever it lies. Pre: the limit has admitted

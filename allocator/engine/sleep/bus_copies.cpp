@@ -6,43 +6,33 @@ namespace cistern {
 // so the device does.
 BusCopies::~BusCopies() {
   if (!finish() && !finish()) (void)device_.synchronizeDevice();
-  for (const std::optional<Stream>& stream : streams_) {
-    if (stream && !device_.destroyStream(*stream)) (void)device_.destroyStream(*stream);
-  }
+  if (stream_ && !device_.destroyStream(*stream_)) (void)device_.destroyStream(*stream_);
 }
 
-Result<Stream> BusCopies::next() {
-  std::optional<Stream>& stream = streams_[turn_++ % streams_.size()];
-  if (!stream) {
+Result<Stream> BusCopies::stream() {
+  if (!stream_) {
     const Result<Stream> made = device_.createStream();
     if (!made) return made.error();
-    stream = made.value();
+    stream_ = made.value();
   }
-  return *stream;
+  return *stream_;
 }
 
-Status BusCopies::out(void* to, Address from, std::size_t bytes) {
-  const Result<Stream> on = next();
-  return on ? device_.copyOut(to, from, bytes, on.value()) : Status(on.error());
+Status BusCopies::out(std::span<const BusCopy> copies) {
+  const Result<Stream> on = stream();
+  return on ? device_.copyOut(copies, on.value()) : Status(on.error());
 }
 
-Status BusCopies::in(Address to, const void* from, std::size_t bytes) {
-  const Result<Stream> on = next();
-  return on ? device_.copyIn(to, from, bytes, on.value()) : Status(on.error());
+Status BusCopies::in(std::span<const BusCopy> copies) {
+  const Result<Stream> on = stream();
+  return on ? device_.copyIn(copies, on.value()) : Status(on.error());
 }
 
 Status BusCopies::clear(Address at, std::size_t bytes) {
-  const Result<Stream> on = next();
+  const Result<Stream> on = stream();
   return on ? device_.clear(at, bytes, on.value()) : Status(on.error());
 }
 
-Status BusCopies::finish() {
-  Status all;
-  for (const std::optional<Stream>& stream : streams_) {
-    if (!stream) continue;
-    if (Status done = device_.synchronizeStream(*stream); !done.ok()) all = done;
-  }
-  return all;
-}
+Status BusCopies::finish() { return stream_ ? device_.synchronizeStream(*stream_) : Status(); }
 
 }  // namespace cistern

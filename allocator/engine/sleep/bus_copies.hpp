@@ -1,10 +1,8 @@
-// Copies between the device and the host, on streams of their own: two, so that one begins a copy
-// while the other ends one.
+// Copies between the device and the host, on a stream of their own.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <optional>
+#include <span>
 
 #include "cistern/device.hpp"
 
@@ -19,19 +17,18 @@ class BusCopies {
   BusCopies(const BusCopies&) = delete;
   BusCopies& operator=(const BusCopies&) = delete;
 
-  /// Queues a copy. No later one of the same BusCopies need wait for it.
-  Status out(void* to, Address from, std::size_t bytes);
-  Status in(Address to, const void* from, std::size_t bytes);
+  /// Queues the copies, in one call.
+  Status out(std::span<const BusCopy> copies);
+  Status in(std::span<const BusCopy> copies);
   Status clear(Address at, std::size_t bytes);
   /// Waits for all of them.
   Status finish();
 
  private:
-  Result<Stream> next();
+  Result<Stream> stream();
 
   Device& device_;
-  std::array<std::optional<Stream>, 2> streams_;
-  std::size_t turn_ = 0;
+  std::optional<Stream> stream_;
 };
 
 }  // namespace cistern

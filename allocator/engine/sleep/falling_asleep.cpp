@@ -129,9 +129,11 @@ class FallingAsleep {
       report_.pinned_anew += engine_.sleep_memory.held() - before;
       report_.saved += bytes;
     }
+    std::vector<BusCopy> all;
     for (const SleepingPool& of : pools_) {
-      for (const SavedRun& run : of.saved) copies.out(run.at, run.from, run.bytes).orThrow();
+      for (const SavedRun& run : of.saved) all.push_back(run.asCopy());
     }
+    if (!all.empty()) copies.out(all).orThrow();
     copies.finish().orThrow();
   }
 

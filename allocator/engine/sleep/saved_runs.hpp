@@ -6,6 +6,7 @@
 
 #include "allocator/engine/backing/sleep_memory.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
+#include "cistern/device.hpp"
 
 namespace cistern {
 
@@ -16,6 +17,7 @@ struct SavedRun {
   std::byte* at = nullptr;
 
   Address to() const { return from + bytes; }
+  BusCopy asCopy() const { return {from, at, std::size_t(bytes)}; }
 };
 
 inline std::uint64_t bytesOfRanges(const std::vector<AddressRange>& ranges) {

@@ -28,12 +28,13 @@ class WakingUp {
     choose();
     BusCopies copies(engine_.device);
     try {
-      if (!make(copies)) {
+      if (!make()) {
         undo(copies);
         return missing();
       }
-      copies.finish().orThrow();
+      restore(copies);
       clear(copies);
+      copies.finish().orThrow();
       commit();
     } catch (...) {
       undo(copies);
@@ -86,8 +87,11 @@ class WakingUp {
   void joinNeighbours() CISTERN_REQUIRES(engine_.pages.mutex()) {
     std::vector<SleepingPage*> left;
     left.reserve(wanted_.size());
+    std::uint64_t units = 0;
+    for (const SleepingPage* page : wanted_) units += page->units;
+    const std::uint32_t most = pages::mostJoined(units);
     for (SleepingPage* page : wanted_) {
-      const bool joins = !left.empty() && pages::canJoin(*left.back(), *page);
+      const bool joins = !left.empty() && pages::canJoin(*left.back(), *page, most);
       joins ? pages::join(*left.back(), *page) : left.push_back(page);
     }
     wanted_.swap(left);
@@ -105,22 +109,18 @@ class WakingUp {
 
   // ---- Making, and copying ----------------------------------------------------------------------
 
-  // False if there is no room. What was saved for a piece is copied while the next is made.
-  bool make(BusCopies& copies) {
-    constexpr std::uint64_t kAtATime = 256 * kMiB;
+  // False if there is no room. A piece at a time: other threads may want the lock. Nothing is
+  // copied meanwhile, as the driver's calls wait for copies that run.
+  bool make() {
+    constexpr std::size_t kAtATime = 64;
     int tries = 0;
-    for (std::size_t from = 0, at = 0; at < wanted_.size();) {
-      std::uint64_t bytes = 0;
+    for (std::size_t at = 0; at < wanted_.size();) {
+      const std::size_t end = std::min(at + kAtATime, wanted_.size());
       bool room = true;
       {
         const MutexLock still(engine_.pages.mutex());
-        for (; room && at < wanted_.size() && bytes < kAtATime; at += room ? 1 : 0) {
-          room = make(at);
-          bytes += wanted_[at]->bytes();
-        }
+        for (; room && at < end; at += room ? 1 : 0) room = make(at);
       }
-      restore(copies, from, at);
-      from = at;
       if (!room && !makeRoom(tries++)) return false;
     }
     return true;
@@ -151,24 +151,26 @@ class WakingUp {
     return true;
   }
 
-  std::vector<AddressRange> addresses(std::size_t from, std::size_t to) const {
+  std::vector<AddressRange> addresses() const {
     std::vector<AddressRange> ranges;
-    for (std::size_t i = from; i < to; ++i) ranges.push_back(addressesOf(*wanted_[i]));
+    for (const SleepingPage* page : wanted_) ranges.push_back(addressesOf(*page));
     return merged(ranges);
   }
 
-  void restore(BusCopies& copies, std::size_t from, std::size_t to) {
-    const std::vector<AddressRange> there = addresses(from, to);
+  void restore(BusCopies& copies) {
+    const std::vector<AddressRange> there = addresses();
+    std::vector<BusCopy> all;
     for (const SleepingPool* of : pools_) {
       for (const SavedRun& run : partsIn(of->saved, there)) {
-        copies.in(run.from, run.at, run.bytes).orThrow();
+        all.push_back(run.asCopy());
         report_.restored += run.bytes;
       }
     }
+    if (!all.empty()) copies.in(all).orThrow();
   }
 
   void clear(BusCopies& copies) {
-    std::vector<AddressRange> there = addresses(0, wanted_.size());
+    std::vector<AddressRange> there = addresses();
     there.insert(there.end(), stayed_.begin(), stayed_.end());
     std::ranges::sort(there, {}, &AddressRange::from);
     there = merged(there);
@@ -176,7 +178,6 @@ class WakingUp {
       for (const AddressRange& range : intersection(of->zeroes, there))
         copies.clear(range.from, range.to - range.from).orThrow();
     }
-    copies.finish().orThrow();
   }
 
   // ---- The end ----------------------------------------------------------------------------------
