@@ -1,7 +1,9 @@
-// bench_sleep [--bytes 8GiB] [--rounds 5]: what sleep and wake take, beside one plain copy each
-// way. A pool gets so many bytes, half of them in blocks under 1 MiB, and every second block is
-// freed. It sleeps and wakes: first with no host memory pinned, then in rounds with the memory
-// kept. Prints one table, and fails if a byte that it looks at is wrong.
+// bench_sleep [--bytes 8GiB] [--rounds 5] [--pause 200]: what sleep and wake take, beside one plain
+// copy each way. A pool gets so many bytes, half of them in blocks under 1 MiB, and every second
+// block is freed. It sleeps and wakes: first with no host memory pinned, then in rounds with the
+// memory kept. Between the two are so many milliseconds: the driver clears what was given back, and
+// a wake within that time waits for it. Prints one table, and fails if a byte that it looks at is
+// wrong.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -10,6 +12,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -146,8 +149,9 @@ struct Rounds {
 void run(CommandLine& line) {
   const std::uint64_t bytes = parseBytes(line.takeOr("bytes", "8GiB"));
   const std::size_t rounds = line.takeCount("rounds").value_or(5);
+  const std::chrono::milliseconds pause(line.takeCount("pause").value_or(200));
   const std::string backend = line.takeOr("device", "auto");
-  line.requireAllTaken("--bytes, --rounds, --device");
+  line.requireAllTaken("--bytes, --rounds, --pause, --device");
   const std::unique_ptr<Device> device = openDevice(backend);
   if (device->backend() == "sim")
     fmt::print("bench_sleep: the device is simulated, and the figures mean nothing\n");
@@ -170,12 +174,17 @@ void run(CommandLine& line) {
   SleepReport warm;
   for (std::size_t i = 0; i < rounds; ++i) {
     all.sleep.push_back(timed([&] { warm = pools.sleep({pool.id()}); }));
+    std::this_thread::sleep_for(pause);
     all.wake.push_back(timed([&] { woken = pools.wake({pool.id()}); }));
     all.wrong += numbers.wrong();
   }
+  WakeReport soon;
+  (void)pools.sleep({pool.id()});
+  const Seconds at_once = timed([&] { soon = pools.wake({pool.id()}); });
   const std::uint64_t restored = woken.restored, resident = woken.resident;
   for (std::size_t i = 0; i < rounds; ++i) {
     all.drop.push_back(timed([&] { (void)pools.sleep({pool.id()}, Contents::kDrop); }));
+    std::this_thread::sleep_for(pause);
     all.map.push_back(timed([&] { (void)pools.wake({pool.id()}); }));
   }
 
@@ -190,6 +199,7 @@ void run(CommandLine& line) {
   row("sleep, pinned memory kept", median(all.sleep), warm.saved, plain.out);
   row("first wake", first_wake, restored, plain.in);
   row("wake", median(all.wake), restored, plain.in);
+  row("wake at once", at_once, soon.restored, plain.in);
   row("sleep that saves nothing", median(all.drop), 0, plain.out);
   row("wake that restores nothing", median(all.map), 0, plain.in);
   fmt::print("\ncopied {}, {:.3f} times the blocks' bytes; pinned {}; resident {}\n",

@@ -5,8 +5,8 @@
 
 DDP trains; its weights, gradients and optimiser's states are in a region. After each step the region
 sleeps, other tensors take the memory, and it wakes. The communicator stays. The losses are compared with
-those of a run that never sleeps, to the last bit. Then a graph with an all-reduce of a buffer of the
-region is captured, with NCCL's registration as by default, and the region is to sleep again.
+those of a run that never sleeps, to the last bit. Then graphs with NCCL's calls are captured, and replayed after
+each wake, on buffers of several sizes. With NCCL_GRAPH_REGISTER=1 their regions refuse to sleep.
 """
 
 import argparse
@@ -46,46 +46,75 @@ def trained(torch, cistern_torch, rank, rounds, sleeps):
     return losses, released
 
 
-def captured(torch, cistern_torch, rank, rounds):
-    """Rounds with a graph that has an all-reduce; or why it may not sleep."""
-    with cistern_torch.region("shared"):
-        buffer = torch.zeros(8 * MIB, device="cuda")
-    torch.distributed.all_reduce(buffer)
-    torch.cuda.synchronize()
+def alone(torch, cistern_torch):
+    """Whether a graph without NCCL sleeps and replays."""
+    given = torch.ones(1024, device="cuda")
     graph = torch.cuda.CUDAGraph()
-    with cistern_torch.region("shared"):
-        whole, sent, got = (torch.zeros(8 * MIB, device="cuda") for _ in range(3))
-    with torch.cuda.graph(graph, pool=cistern_torch.pool("graph").id):
-        torch.distributed.all_reduce(buffer)
-        made = buffer * 2
-        torch.distributed.all_reduce(made)
-        part = made[:4 * MIB] + rank
-        torch.distributed.all_gather_into_tensor(whole, part)
-        torch.distributed.reduce_scatter_tensor(part, whole)
-        sent.copy_(whole)
-        torch.distributed.broadcast(sent, 0)
-        for work in torch.distributed.batch_isend_irecv([
-                torch.distributed.P2POp(torch.distributed.isend, sent, 1 - rank),
-                torch.distributed.P2POp(torch.distributed.irecv, got, 1 - rank)]):
-            work.wait()
-    wrong = 0
-    for step in range(rounds):
-        buffer.fill_(rank + step)
-        graph.replay()
+    with torch.cuda.graph(graph, pool=cistern_torch.pool("alone").id):
+        doubled = given * 2
+    cistern_torch.sleep("alone")
+    cistern_torch.wake("alone")
+    graph.replay()
+    return bool((doubled == 2).all())
+
+
+class Graph:
+    """Calls NCCL on buffers of a region and of the graph's own pool, which is a region's too."""
+
+    def __init__(self, torch, cistern_torch, rank, count):
+        self.torch, self.rank, self.count = torch, rank, count
+        with cistern_torch.region("shared"):
+            self.buffer, self.sent, self.got, self.whole = (
+                torch.zeros(count, device="cuda") for _ in range(4))
+        torch.distributed.all_reduce(self.buffer)
         torch.cuda.synchronize()
-        sum_of_both = 4 * (1 + 2 * step)
-        wrong += int((buffer != 1 + 2 * step).sum()) + int((made != sum_of_both).sum())
-        wrong += int((part != 2 * (sum_of_both + rank)).sum())
-        wrong += sum(int((of != sum_of_both + half).sum())
-                     for of in (sent, got) for half, of in enumerate(of.chunk(2)))
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, pool=cistern_torch.pool("graph").id):
+            self.calls()
+
+    def calls(self):
+        distributed = self.torch.distributed
+        distributed.all_reduce(self.buffer)
+        self.made = self.buffer * 2
+        distributed.all_reduce(self.made)
+        self.part = self.made[:self.count // 2] + self.rank
+        distributed.all_gather_into_tensor(self.whole, self.part)
+        distributed.reduce_scatter_tensor(self.part, self.whole)
+        self.sent.copy_(self.whole)
+        distributed.broadcast(self.sent, 0)
+        other = 1 - self.rank
+        for work in distributed.batch_isend_irecv([
+                distributed.P2POp(distributed.isend, self.sent, other),
+                distributed.P2POp(distributed.irecv, self.got, other)]):
+            work.wait()
+
+    def wrong(self, step):
+        """Replays it. How many numbers are not what the calls give."""
+        self.buffer.fill_(self.rank + step)
+        self.graph.replay()
+        self.torch.cuda.synchronize()
+        made = 4 * (1 + 2 * step)
+        expected = {"buffer": [1 + 2 * step], "made": [made], "part": [2 * (made + self.rank)],
+                    **dict.fromkeys(("whole", "sent", "got"), [made, made + 1])}
+        return {name: wrong for name, values in expected.items() if (wrong := sum(
+            int((part != value).sum())
+            for part, value in zip(getattr(self, name).chunk(len(values)), values)))}
+
+
+def captured(torch, cistern_torch, rank, rounds, count):
+    """Rounds of sleep with such a graph: which results were wrong how often, and why a sleep was refused."""
+    graph, wrong = Graph(torch, cistern_torch, rank, count), {}
+    for step in range(rounds):
+        for name in graph.wrong(step):
+            wrong[name] = wrong.get(name, 0) + 1
         try:
             cistern_torch.sleep("shared", "graph")
         except RuntimeError as error:
-            return wrong, str(error)
-        other = torch.full((24 * MIB,), float("nan"), device="cuda")
+            return {"floats": count, "wrong": wrong, "refused": str(error)}
+        other = torch.full((3 * count,), float("nan"), device="cuda")
         del other
         cistern_torch.wake()
-    return wrong, "slept"
+    return {"floats": count, "wrong": wrong, "refused": ""}
 
 
 def rank_main(rank, rounds):
@@ -98,11 +127,13 @@ def rank_main(rank, rounds):
     torch.distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
     expected, _ = trained(torch, cistern.torch, rank, rounds, False)
     losses, released = trained(torch, cistern.torch, rank, rounds, True)
-    told = {"rank": rank, "same": losses == expected, "released_mib": released // MIB}
+    told = {"rank": rank, "same": losses == expected, "released_mib": released // MIB,
+            "alone": alone(torch, cistern.torch)}
     print(json.dumps(told), flush=True)
-    told = {"rank": rank}
-    told["wrong"], told["captured"] = captured(torch, cistern.torch, rank, rounds)
-    print(json.dumps(told), flush=True)
+    for count in (64 << 10, 1 << 20, 8 << 20):
+        told = {"rank": rank, **captured(torch, cistern.torch, rank, rounds, count)}
+        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.flush()
     os._exit(0)  # a communicator whose graph lives ends with the process
 
 

@@ -1,9 +1,12 @@
 """Named regions that sleep and wake, and the module with torch_memory_saver's interface."""
 
+import os
+
 import pytest
 import torch
 
 import cistern.torch
+from cistern.torch import _collectives
 from cistern.torch_memory_saver import torch_memory_saver
 
 MIB = 1 << 20
@@ -68,3 +71,36 @@ def test_torch_memory_saver_is_here_under_its_own_names():
     torch_memory_saver.pause()
     torch_memory_saver.resume()
     assert bool((kept.cpu() == 5).all())
+
+
+def test_the_first_region_has_nccl_register_nothing(monkeypatch):
+    monkeypatch.delenv("NCCL_GRAPH_REGISTER", raising=False)
+    cistern.torch.pool("registers nothing")
+    assert os.environ["NCCL_GRAPH_REGISTER"] == "0"
+    monkeypatch.setenv("NCCL_GRAPH_REGISTER", "1")
+    cistern.torch.pool("the program's choice")
+    assert os.environ["NCCL_GRAPH_REGISTER"] == "1"
+
+
+def captured():
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=cistern.torch.pool("captured").id):
+        made = torch.empty(1024, device="cuda")
+    return graph, made
+
+
+# The driver here does not tell what a graph calls: so it may be NCCL.
+def test_a_region_does_not_sleep_once_nccl_may_have_registered_memory(monkeypatch):
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    monkeypatch.setattr(_collectives, "_registered", False)
+    monkeypatch.setenv("NCCL_GRAPH_REGISTER", "0")
+    held = [captured()]
+    cistern.torch.sleep("captured")
+    cistern.torch.wake("captured")
+    monkeypatch.setenv("NCCL_GRAPH_REGISTER", "1")
+    held.append(captured())
+    with pytest.raises(RuntimeError, match="may have registered the memory .* NCCL_GRAPH_REGISTER=0"):
+        cistern.torch.sleep("captured")
+    assert not cistern.torch.asleep("captured")
+    torch.distributed.destroy_process_group()

@@ -110,7 +110,7 @@ void giveUp(State& state, SleepingPage& page) noexcept {
 // back more free memory while one of its blocks lives.
 std::uint32_t mostJoined(std::uint64_t units) {
   constexpr std::uint64_t kLeast = 32 * kMiB / kUnit, kMost = 256 * kMiB / kUnit;
-  return std::uint32_t(std::clamp(units / 64, kLeast, kMost));
+  return std::uint32_t(std::clamp(units / 32, kLeast, kMost));
 }
 
 bool canJoin(const SleepingPage& first, const SleepingPage& second, std::uint32_t most) {

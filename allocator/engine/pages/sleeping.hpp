@@ -21,7 +21,7 @@ std::list<SleepingPage> recordFor(const PhysicalPage& page);
 /// page; the heap sleeps; `record` was made for it.
 bool putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) noexcept;
 
-/// How many units a page may have that comes back for several: a 64th of `units`, the units that
+/// How many units a page may have that comes back for several: a 32nd of `units`, the units that
 /// come back in all, but at least 32 MiB and at most 256 MiB.
 std::uint32_t mostJoined(std::uint64_t units);
 /// Whether the two can come back as one page of at most `most` units: nobody holds them, neither is

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, Optional
 
-from . import _build, _cached, _newer, _streams
+from . import _build, _cached, _collectives, _newer, _streams
 
 OLDEST, NEWEST = (2, 9), (2, 15)
 
@@ -63,6 +63,9 @@ def install() -> None:
     register = library.cistern_torch_register_stream
     register.restype, register.argtypes = ctypes.c_char_p, (ctypes.c_int, ctypes.c_void_p)
     _streams.follow(register)
+    captures = library.cistern_torch_captures_collectives
+    captures.restype, captures.argtypes = ctypes.c_int, (ctypes.c_void_p,)
+    _collectives.follow(captures)
     global _library
     _library = library
 

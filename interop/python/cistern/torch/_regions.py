@@ -15,7 +15,7 @@ import threading
 from typing import Any, Dict, Iterator, List, NamedTuple
 
 from ..sleeping import Contents
-from . import _enable, _native
+from . import _collectives, _enable, _native
 
 
 class Slept(NamedTuple):
@@ -65,6 +65,7 @@ def pool(name: str) -> Any:
         if name not in _pools:
             import torch
 
+            _collectives.register_nothing()
             _pools[name] = torch.cuda.MemPool()
             _asleep[name] = False
         return _pools[name]
@@ -112,9 +113,13 @@ def sleep(*names: str, contents: Contents = Contents.SAVE) -> Slept:
     """The regions' memory goes back to the devices; without a name, that of all regions. Waits for all
     work of each device. Nothing may use the tensors before wake(); they may be freed. Graphs that were
     captured in a region replay after wake, and must not be replayed before. RuntimeError if a device
-    refuses; then that device's regions are as before."""
+    refuses, with that device's regions as before; and if NCCL may have registered memory for a
+    captured graph (docs/sleep.md)."""
     with _lock:
         known = _known(names)
+        refused = _collectives.refusal()
+        if refused is not None:
+            raise RuntimeError(f"cistern.torch: sleep: {refused}")
         slept = Slept(*_on_devices("cistern_torch_sleep", known, int(Contents(contents))))
         _asleep.update(dict.fromkeys(known, True))
         return slept
