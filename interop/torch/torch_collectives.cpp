@@ -1,47 +1,79 @@
-// Whether a captured graph calls NCCL. NCCL registers the memory that such calls use with the other
-// ranks, for as long as the graph lives.
+// Whether a captured graph calls NCCL. NCCL may register the memory that such calls use with the
+// other ranks. PyTorch says nothing of it, so the driver is asked for the names of the kernels.
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
-#include <cuda.h>
-#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
 namespace {
 
-// The driver's functions. It is loaded already: a stream is being captured.
-struct Driver {
-  template <class Function>
-  static Function find(const char* name) {
-    static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-    return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+// The driver's types, as far as they are used here: CUDA 12.0 and later.
+using Graph = struct CUgraph_st*;
+using Node = struct CUgraphNode_st*;
+using Function = struct CUfunc_st*;
+using Kernel = struct CUkern_st*;
+enum CaptureStatus : int { kActive = 1 };
+enum NodeKind : int { kKernelNode = 0, kGraphNode = 4 };
+struct KernelNode {  ///< CUDA_KERNEL_NODE_PARAMS_v2
+  Function function;
+  unsigned grid[3], block[3], shared_bytes;
+  void **parameters, **extra;
+  Kernel kernel;  ///< if `function` is null
+  void* context;
+};
+
+/// Its functions return 0 for success. PyTorch has loaded it.
+class Driver {
+ public:
+  int (*capture)(void* stream, CaptureStatus*, void* id, Graph*, void*, void*);
+  int (*nodes)(Graph, Node*, std::size_t*);
+  int (*kind)(Node, NodeKind*);
+  int (*child)(Node, Graph*);
+  int (*kernel)(Node, KernelNode*);
+  int (*function_name)(const char**, Function);
+  int (*kernel_name)(const char**, Kernel);
+  bool whole = true;  ///< has all of them
+
+  Driver() {
+    find(capture, "cuStreamGetCaptureInfo_v2");
+    find(nodes, "cuGraphGetNodes");
+    find(kind, "cuGraphNodeGetType");
+    find(child, "cuGraphChildGraphNodeGetGraph");
+    find(kernel, "cuGraphKernelNodeGetParams_v2");
+    find(function_name, "cuFuncGetName");
+    find(kernel_name, "cuKernelGetName");
   }
 
-  using Params = CUDA_KERNEL_NODE_PARAMS_v2;
-  decltype(&cuGraphGetNodes) nodes = find<decltype(nodes)>("cuGraphGetNodes");
-  decltype(&cuGraphNodeGetType) type = find<decltype(type)>("cuGraphNodeGetType");
-  decltype(&cuGraphChildGraphNodeGetGraph) child =
-      find<decltype(child)>("cuGraphChildGraphNodeGetGraph");
-  CUresult (*params)(CUgraphNode,
-                     Params*) = find<decltype(params)>("cuGraphKernelNodeGetParams_v2");
-  CUresult (*function_name)(const char**,
-                            CUfunction) = find<decltype(function_name)>("cuFuncGetName");
-  CUresult (*kernel_name)(const char**, CUkernel) = find<decltype(kernel_name)>("cuKernelGetName");
-
-  bool whole() const { return nodes && type && child && params && function_name && kernel_name; }
+ private:
+  template <class Call>
+  void find(Call& call, const char* name) {
+    static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+    call = library == nullptr ? nullptr : reinterpret_cast<Call>(dlsym(library, name));
+    whole = whole && call != nullptr;
+  }
 };
 
 enum Answer { kNo = 0, kYes = 1, kUnknown = 2 };
 
 class Search {
  public:
-  Answer in(CUgraph graph) const {
+  Answer in(void* stream) const {
+    CaptureStatus status{};
+    Graph graph = nullptr;
+    if (!driver_.whole || driver_.capture(stream, &status, nullptr, &graph, nullptr, nullptr) != 0)
+      return kUnknown;
+    return status == kActive ? in(graph) : kNo;
+  }
+
+ private:
+  Answer in(Graph graph) const {
     std::size_t count = 0;
-    if (!driver_.whole() || driver_.nodes(graph, nullptr, &count) != CUDA_SUCCESS) return kUnknown;
-    std::vector<CUgraphNode> nodes(count);
-    if (count > 0 && driver_.nodes(graph, nodes.data(), &count) != CUDA_SUCCESS) return kUnknown;
+    if (driver_.nodes(graph, nullptr, &count) != 0) return kUnknown;
+    std::vector<Node> nodes(count);
+    if (count > 0 && driver_.nodes(graph, nodes.data(), &count) != 0) return kUnknown;
     Answer all = kNo;
-    for (const CUgraphNode node : nodes) {
+    for (Node node : nodes) {
       const Answer one = in(node);
       if (one == kYes) return kYes;
       if (one == kUnknown) all = kUnknown;
@@ -49,42 +81,27 @@ class Search {
     return all;
   }
 
- private:
-  Answer in(CUgraphNode node) const {
-    CUgraphNodeType type{};
-    if (driver_.type(node, &type) != CUDA_SUCCESS) return kUnknown;
-    if (type == CU_GRAPH_NODE_TYPE_KERNEL) return isNccls(node);
-    if (type != CU_GRAPH_NODE_TYPE_GRAPH) return kNo;
-    CUgraph child = nullptr;
-    return driver_.child(node, &child) == CUDA_SUCCESS ? in(child) : kUnknown;
+  Answer in(Node node) const {
+    NodeKind kind{};
+    if (driver_.kind(node, &kind) != 0) return kUnknown;
+    if (kind == kKernelNode) return isNccls(node);
+    if (kind != kGraphNode) return kNo;
+    Graph child = nullptr;
+    return driver_.child(node, &child) == 0 ? in(child) : kUnknown;
   }
 
-  Answer isNccls(CUgraphNode node) const {
-    Driver::Params params{};
+  Answer isNccls(Node node) const {
+    KernelNode of{};
     const char* name = nullptr;
-    if (driver_.params(node, &params) != CUDA_SUCCESS) return kUnknown;
-    const CUresult named = params.func != nullptr ? driver_.function_name(&name, params.func)
-                                                  : driver_.kernel_name(&name, params.kern);
-    if (named != CUDA_SUCCESS || name == nullptr) return kUnknown;
+    if (driver_.kernel(node, &of) != 0) return kUnknown;
+    const int named = of.function != nullptr ? driver_.function_name(&name, of.function)
+                                             : driver_.kernel_name(&name, of.kernel);
+    if (named != 0 || name == nullptr) return kUnknown;
     return std::strstr(name, "nccl") != nullptr ? kYes : kNo;
   }
 
   const Driver driver_;
 };
-
-Answer answerFor(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  cudaGraph_t graph = nullptr;
-#if CUDART_VERSION >= 13000
-  const cudaError_t error =
-      cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr);
-#else
-  const cudaError_t error =
-      cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph, nullptr, nullptr);
-#endif
-  if (error == cudaSuccess && status != cudaStreamCaptureStatusActive) return kNo;
-  return error == cudaSuccess && graph != nullptr ? Search().in(graph) : kUnknown;
-}
 
 }  // namespace
 
@@ -92,5 +109,5 @@ Answer answerFor(cudaStream_t stream) {
 /// driver does not tell. 0 if the stream is not being captured.
 extern "C" __attribute__((visibility("default"))) int cistern_torch_captures_collectives(
     void* stream) {
-  return answerFor(static_cast<cudaStream_t>(stream));
+  return Search().in(stream);
 }

@@ -16,10 +16,6 @@ struct BatchAttributes {
   int source_kind, source_number, target_kind, target_number;  ///< hints of places
   unsigned flags;
 };
-#if CUDA_VERSION >= 12080
-static_assert(sizeof(BatchAttributes) == sizeof(CUmemcpyAttributes));
-static_assert(BatchAttributes::kInStreamOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM);
-#endif
 /// cuMemcpyBatchAsync of CUDA 12.8: to, from, bytes, how many; the attributes, the copy from which
 /// on each holds, how many; the number of a copy that failed; the stream.
 using CopyBatch = CUresult (*)(CUdeviceptr*, CUdeviceptr*, std::size_t*, std::size_t,

@@ -1,7 +1,7 @@
 // Pools wake: their blocks have memory again, at the same addresses, all of them or none.
 //
 //   choose   which pages are made: those that blocks still lie in, or that a graph holds
-//   make     a piece at a time, while what was saved for the piece before is copied
+//   make     them all, and then copy what was saved
 //   commit   what is in use has its pages, and what is free is free memory
 //
 // What fails undoes all. A page that the device does not take back then waits, mapped or not, for
