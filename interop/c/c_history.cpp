@@ -17,14 +17,6 @@ using namespace cistern::capi;
 namespace cistern::capi {
 namespace {
 
-template <class Struct>
-void requireSize(const Struct& given, const char* name) {
-  if (given.size >= sizeof(Struct)) return;
-  throw Failure(CISTERN_INVALID_ARGUMENT,
-                fmt::format("{}::size is {}; it must be set to {}, the struct's", name, given.size,
-                            sizeof(Struct)));
-}
-
 /// The functions of a C program.
 class CGatherer final : public StackGatherer {
  public:

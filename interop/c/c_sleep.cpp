@@ -48,21 +48,13 @@ Contents contentsOf(cistern_contents_t contents) {
   return Contents(contents);
 }
 
-template <class Report>
-void requireSize(const Report* report, const char* name) {
-  if (report == nullptr || report->size >= sizeof(Report)) return;
-  throw Failure(CISTERN_INVALID_ARGUMENT,
-                fmt::format("{}::size is {}; it must be set to {}, the struct's", name,
-                            report->size, sizeof(Report)));
-}
-
 }  // namespace
 }  // namespace cistern::capi
 
 cistern_status_t cistern_pools_sleep(const cistern_pool_t* pools, size_t count, void* const* after,
                                      cistern_contents_t contents, cistern_sleep_report_t* report) {
   return guarded([&] {
-    requireSize(report, "cistern_sleep_report_t");
+    if (report) requireSize(*report, "cistern_sleep_report_t");
     const Contents how = contentsOf(contents);
     SomePools of(pools, count);
     const SleepReport slept =
@@ -78,7 +70,7 @@ cistern_status_t cistern_pools_sleep(const cistern_pool_t* pools, size_t count, 
 cistern_status_t cistern_pools_wake(const cistern_pool_t* pools, size_t count, int keep_host_memory,
                                     cistern_wake_report_t* report) {
   return guarded([&] {
-    requireSize(report, "cistern_wake_report_t");
+    if (report) requireSize(*report, "cistern_wake_report_t");
     SomePools of(pools, count);
     const WakeReport woken =
         of.pools().wake(of.ids, keep_host_memory != 0 ? HostMemory::kKeep : HostMemory::kGiveBack);

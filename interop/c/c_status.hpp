@@ -30,6 +30,15 @@ void requireGiven(const T* pointer, const char* name) {
     throw Failure(CISTERN_INVALID_ARGUMENT, std::string("the argument ") + name + " is null");
 }
 
+/// Throws Failure if the program's struct, of that type's name, has fewer fields than are read.
+template <class Struct>
+void requireSize(const Struct& given, const char* name) {
+  if (given.size < sizeof(Struct))
+    throw Failure(CISTERN_INVALID_ARGUMENT,
+                  std::string(name) + "::size is " + std::to_string(given.size) +
+                      "; it must be set to " + std::to_string(sizeof(Struct)) + ", the struct's");
+}
+
 /// Sets the calling thread's last failure. If the host has no memory for the text, a shorter one is
 /// used.
 cistern_status_t fail(cistern_status_t status, const std::string& text) noexcept;

@@ -12,16 +12,16 @@ namespace {
 constexpr std::uint64_t kLargestGap = 128 * kKiB;
 constexpr std::uint64_t kLiveOfGaps = 20;
 
-/// Between a range and the next.
-struct Gap {
+/// The addresses between a range and the next.
+struct Between {
   std::size_t after;  ///< the index of the range before it
   std::uint64_t bytes;
 };
 
 // Those that may be copied along.
-std::vector<Gap> gapsOf(const std::vector<AddressRange>& live,
-                        const std::vector<AddressRange>& within) {
-  std::vector<Gap> gaps;
+std::vector<Between> gapsOf(const std::vector<AddressRange>& live,
+                            const std::vector<AddressRange>& within) {
+  std::vector<Between> gaps;
   std::size_t at = 0;
   for (std::size_t i = 0; i + 1 < live.size(); ++i) {
     while (within[at].to < live[i].to) ++at;
@@ -59,11 +59,11 @@ std::vector<AddressRange> intersection(const std::vector<AddressRange>& one,
 
 std::vector<AddressRange> joinedOverGaps(const std::vector<AddressRange>& live,
                                          const std::vector<AddressRange>& within) {
-  std::vector<Gap> gaps = gapsOf(live, within);
-  std::ranges::stable_sort(gaps, {}, &Gap::bytes);
+  std::vector<Between> gaps = gapsOf(live, within);
+  std::ranges::stable_sort(gaps, {}, &Between::bytes);
   std::vector<bool> joined(live.size(), false);
   std::uint64_t left = bytesOfRanges(live) / kLiveOfGaps;
-  for (const Gap& gap : gaps) {
+  for (const Between& gap : gaps) {
     if (gap.bytes > left) break;
     left -= gap.bytes;
     joined[gap.after] = true;
