@@ -6,10 +6,11 @@ import json
 import re
 
 import cistern
+import pytest
 from cistern import _native
 from conftest import MIB, TOP
 
-HEADER = (TOP / "include/cistern/cistern.h").read_text()
+HEADER = "".join(path.read_text() for path in sorted((TOP / "include/cistern").glob("*.h")))
 
 
 def test_statistics_are_what_was_allocated(allocator):
@@ -103,7 +104,8 @@ def test_structs_have_the_fields_of_the_header():
                "pool_options": _native.PoolOptions, "stat": _native.StatStruct,
                "stat_group": _native.StatGroupStruct, "statistics": _native.StatisticsStruct,
                "pinned_statistics": _native.PinnedStatisticsStruct,
-               "stack_gatherer": _native.StackGathererStruct, "history_settings": _native.HistorySettings}
+               "stack_gatherer": _native.StackGathererStruct, "history_settings": _native.HistorySettings,
+               "sleep_report": _native.SleepReportStruct, "wake_report": _native.WakeReportStruct}
     found = dict(re.findall(r"typedef struct cistern_(\w+)_t \{(.*?)\}", without_comments(HEADER), re.S))
     assert found.keys() == structs.keys()
     for name, body in found.items():
@@ -112,9 +114,12 @@ def test_structs_have_the_fields_of_the_header():
         assert fields == list(structs[name]._fields_), name
 
 
-def test_statuses_are_those_of_the_header():
-    found = re.findall(r"^  CISTERN_(\w+) = (\d+),", HEADER, re.M)
-    assert {name: int(number) for name, number in found} == {s.name: s.value for s in cistern.Status}
+@pytest.mark.parametrize("name, enum, prefix", [("status", cistern.Status, ""),
+                                                ("contents", cistern.Contents, "CONTENTS_")])
+def test_enumerators_are_those_of_the_header(name, enum, prefix):
+    body = re.search(rf"typedef enum cistern_{name}_t \{{(.*?)\}}", HEADER, re.S)[1]
+    found = re.findall(rf"^  CISTERN_{prefix}(\w+) = (\d+),", body, re.M)
+    assert {each: int(number) for each, number in found} == {e.name: e.value for e in enum}
 
 
 def test_the_version_is_the_headers():

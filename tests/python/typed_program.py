@@ -56,6 +56,24 @@ def pools(allocator: cistern.Allocator, stream: cistern.Stream) -> cistern.PoolI
     return name
 
 
+def sleep(allocator: cistern.Allocator, stream: cistern.Stream) -> int:
+    pool: cistern.Pool = allocator.pool()
+    block: int = pool.allocate(MIB, stream)
+    kept: cistern.Contents = cistern.Contents.SAVE
+    pool.set_contents(block, kept)
+    slept: cistern.SleepReport = cistern.sleep(pool, contents=cistern.Contents.DROP, after=stream)
+    asleep: bool = pool.asleep
+    assert asleep
+    woken: cistern.WakeReport = cistern.wake(pool, keep_host_memory=False)
+    slept = pool.sleep(contents=cistern.Contents.ZERO, after=stream)
+    woken = pool.wake(keep_host_memory=True)
+    numbers: Tuple[int, ...] = (slept.released, slept.stayed, slept.saved, slept.pinned_anew,
+                                woken.mapped, woken.restored, woken.pinned, woken.resident)
+    allocator.free(block)
+    pool.destroy()
+    return sum(numbers)
+
+
 def graph(allocator: cistern.Allocator, stream: cistern.Stream) -> None:
     with stream.recording() as recorded, allocator.capture(recorded) as capture:
         same: cistern.Capture = capture
@@ -63,6 +81,12 @@ def graph(allocator: cistern.Allocator, stream: cistern.Stream) -> None:
         pool: cistern.PoolId = same.pool_id
         assert pool != (0, 0)
     capture.launching(stream)
+    capture.launched()
+    while True:
+        idle: bool = capture.idle  # the first time, it may have to record an event that has not passed
+        stream.synchronize()
+        if idle:
+            break
     capture.release()
     stream.synchronize()
     allocator.forget_stream(stream)
@@ -189,6 +213,12 @@ def under_pytorch(mode: Optional[cistern.torch.Mode] = None) -> Optional[str]:
 
     labels: cistern.torch.ModuleLabels = cistern.torch.label_modules(torch.nn.Linear(2, 2), "line", backward=False)
     labels.remove()
+    with cistern.torch.region("weights"):
+        torch.zeros(1, device="cuda")
+    slept: cistern.torch.Slept = cistern.torch.sleep("weights", contents=cistern.Contents.SAVE)
+    asleep: bool = cistern.torch.asleep("weights")
+    woken: cistern.torch.Woken = cistern.torch.wake("weights", keep_host_memory=True)
+    assert asleep and slept.released == woken.mapped and cistern.torch.pool("weights") is not None
     assert pool is not None and chosen == cistern.torch.enabled()
     return cistern.torch.enabled()
 
@@ -200,6 +230,7 @@ def main(trace: pathlib.Path) -> None:
                 assert memory(allocator, each) > 0
             pools(allocator, stream)
             graph(allocator, stream)
+            assert sleep(allocator, stream) > MIB
             assert pinned(allocator, stream) > 0
             figures(allocator, pathlib.Path(folder))
             assert recorded(allocator, pathlib.Path(folder)) == MIB

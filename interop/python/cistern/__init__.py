@@ -43,6 +43,7 @@ except ImportError as _why:
 
     _unusable.end_program(_why)
     raise
+from ._contents import Contents
 from ._history import LabelUsage, mark
 from ._observed import MemoryInfo
 from .allocator import Allocator, default
@@ -57,7 +58,7 @@ from .pinned import Pinned, PinnedBuffer, PinnedStatistics
 from .pool import Pool, PoolId
 from .replay import Replay, ReplayError, replay, replay_all
 from .report import ReportError, report
-from .sleeping import Contents, SleepReport, WakeReport, sleep, wake
+from .sleeping import SleepReport, WakeReport, sleep, wake
 from .statistics import Stat, StatGroup, Statistics
 from .stream import Stream
 

@@ -7,11 +7,12 @@ from typing import Any, Callable, ContextManager, NamedTuple, Optional, Supports
 
 from . import _arguments
 from ._arguments import StreamLike
+from ._contents import Contents
 from ._native import PoolIdStruct, PoolOptions, check, lib, made
 from ._owned import Open, Owned, Scoped, handed_out, owner, state
 from .buffer import Buffer
 from .errors import CisternError
-from .sleeping import Contents, SleepReport, WakeReport, sleep, wake
+from .sleeping import SleepReport, WakeReport, sleep, wake
 
 
 class PoolId(NamedTuple):
@@ -85,11 +86,11 @@ class Pool(Scoped):
 
     def sleep(self, *, contents: Contents = Contents.SAVE,
               after: Optional[StreamLike] = None) -> SleepReport:
-        """cistern.sleep for this pool alone."""
+        """cistern.sleep for this pool alone, with the same `contents` and `after`."""
         return sleep(self, contents=contents, after=after)
 
     def wake(self, *, keep_host_memory: bool = True) -> WakeReport:
-        """cistern.wake for this pool alone."""
+        """cistern.wake for this pool alone, with the same `keep_host_memory`."""
         return wake(self, keep_host_memory=keep_host_memory)
 
     @property
@@ -100,7 +101,8 @@ class Pool(Scoped):
         return bool(asleep.value)
 
     def set_contents(self, address: int, contents: Contents) -> None:
-        """How to keep the bytes of the block at that address, whatever sleep() says, until its free."""
+        """Sets the fate of the bytes of the block at `address`, until its free: `contents` then counts
+        for it, and not the argument of sleep()."""
         check(lib.cistern_pool_set_contents(self._owned.value, address, Contents(contents)))
 
     def destroy(self) -> None:

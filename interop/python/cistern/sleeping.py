@@ -8,23 +8,15 @@
 from __future__ import annotations
 
 import ctypes
-import enum
 from typing import TYPE_CHECKING, NamedTuple, Optional, Tuple
 
 from . import _arguments
 from ._arguments import StreamLike
+from ._contents import Contents
 from ._native import SleepReportStruct, WakeReportStruct, check, lib
 
 if TYPE_CHECKING:
     from .pool import Pool
-
-
-class Contents(enum.IntEnum):
-    """The fate of a block's bytes while its pool sleeps."""
-
-    SAVE = 0  #: they are the same after wake
-    DROP = 1  #: they are anything after wake
-    ZERO = 2  #: they are zero after wake
 
 
 class SleepReport(NamedTuple):
@@ -54,9 +46,10 @@ def _handles(pools: Tuple[Pool, ...]) -> ctypes.Array[ctypes.c_void_p]:
 def sleep(*pools: Pool, contents: Contents = Contents.SAVE,
           after: Optional[StreamLike] = None) -> SleepReport:
     """The pools, all of one allocator, give their memory to the device. Their blocks keep their addresses,
-    and may be freed; nothing may use them, and nothing is allocated there, before wake().
+    and may be freed; nothing may use them, and nothing is allocated there, before wake(). `contents`: the
+    fate of their bytes, but for what Pool.set_contents() says.
 
-    Without `after`, waits for all work of the device. With it, waits for that stream, and for those that
+    Without `after`, it waits for all work of the device. With it, it waits for that stream, and for those that
     own, recorded or replayed the memory: every other use is to be queued before. All pools fall asleep,
     or none. InvalidStateError, HostOutOfMemoryError if the host has too little memory to save into."""
     report = SleepReportStruct(size=ctypes.sizeof(SleepReportStruct))

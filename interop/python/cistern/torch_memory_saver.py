@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Iterator, List, Optional
 
-from .sleeping import Contents
+from ._contents import Contents
 from .torch import _enable, _regions
 
 __all__ = ["TorchMemorySaver", "configure_subprocess", "torch_memory_saver"]
@@ -55,7 +55,9 @@ class TorchMemorySaver:
     def cuda_graph(self, cuda_graph: Any, pool: Any = None, stream: Any = None,
                    capture_error_mode: str = "global", tag: str = DEFAULT_TAG,
                    enable_cpu_backup: bool = False) -> Iterator[None]:
-        """torch.cuda.graph, whose memory belongs to the tag."""
+        """torch.cuda.graph(cuda_graph, stream=stream, capture_error_mode=capture_error_mode), whose memory
+        belongs to the `tag`, as region() says of `enable_cpu_backup`. ValueError if a `pool` is given: the
+        tag's serves."""
         import torch
 
         if pool is not None:

@@ -14,7 +14,7 @@ import ctypes
 import threading
 from typing import Any, Dict, Iterator, List, NamedTuple
 
-from ..sleeping import Contents
+from .._contents import Contents
 from . import _collectives, _enable, _native
 
 
@@ -57,7 +57,8 @@ def _library() -> ctypes.CDLL:
 
 
 def pool(name: str) -> Any:
-    """The torch.cuda.MemPool of the region. It is made when it is named first."""
+    """The torch.cuda.MemPool of the region `name`. It is made when it is named first. RuntimeError before
+    cistern.torch.enable(), TypeError for a name that is no str."""
     if not isinstance(name, str) or not name:
         raise TypeError(f"cistern.torch: the name of a region is a str that is not empty, not {name!r}")
     _library()
@@ -73,7 +74,7 @@ def pool(name: str) -> Any:
 
 @contextlib.contextmanager
 def region(name: str) -> Iterator[None]:
-    """CUDA tensors that this thread makes until the end belong to the region. They may be freed at any
+    """CUDA tensors that this thread makes until the end belong to the region `name`. Errors as of pool(). They may be freed at any
     time, and so may regions be entered again. While the region sleeps, nothing can be made in it."""
     import torch
 
@@ -112,9 +113,9 @@ def _on_devices(verb: str, names: List[str], how: int) -> List[int]:
 def sleep(*names: str, contents: Contents = Contents.SAVE) -> Slept:
     """The regions' memory goes back to the devices; without a name, that of all regions. Waits for all
     work of each device. Nothing may use the tensors before wake(); they may be freed. Graphs that were
-    captured in a region replay after wake, and must not be replayed before. RuntimeError if a device
-    refuses, with that device's regions as before; and if NCCL may have registered memory for a
-    captured graph (docs/sleep.md)."""
+    captured in a region replay after wake, and must not be replayed before. `contents`: the fate of the
+    bytes. RuntimeError if a device refuses, with that device's regions as before; and if NCCL may have
+    registered memory for a captured graph (docs/sleep.md)."""
     with _lock:
         known = _known(names)
         refused = _collectives.refusal()
@@ -137,6 +138,6 @@ def wake(*names: str, keep_host_memory: bool = True) -> Woken:
 
 
 def asleep(name: str) -> bool:
-    """Whether the region sleeps."""
+    """Whether the region `name` sleeps. ValueError if there is none."""
     with _lock:
         return _asleep[_known((name,))[0]]
