@@ -56,13 +56,23 @@ SleepReport SleepingPools::sleep(const Ids& ids, const Stream* after, Contents c
   if (chosen.ids.empty()) return report;
   begin(chosen);
   try {
+    const std::uint64_t before = reservedBy(chosen);
     waitFor(chosen, after);
     fallAsleep(chosen, contents, report);
+    report.released = std::max(before, report.released + report.stayed) - report.stayed;
   } catch (...) {
     cancel(chosen);
     throw;
   }
   return report;
+}
+
+// Some may go back to the device while the sleep waits: graphs that were reset let go of theirs. A
+// request that was under way as the sleep began may have taken some.
+std::uint64_t SleepingPools::reservedBy(const Chosen& chosen) {
+  std::uint64_t bytes = 0;
+  for (const PoolUsers::Visit& visit : chosen.visits) bytes += reservedBytes(visit.pool.heaps());
+  return bytes;
 }
 
 // From here on no request, capture or launch uses the pools.

@@ -43,6 +43,7 @@ class SleepingPools {
 
  private:
   struct Chosen;
+  static std::uint64_t reservedBy(const Chosen& chosen);
   void begin(Chosen& chosen);
   void waitFor(const Chosen& chosen, const Stream* after);
   void waitFor(Stream stream);

@@ -42,7 +42,9 @@ struct StayedMemory {
   WhyStayed why = WhyStayed::kExported;
 };
 
-/// The outcome of a sleep. In bytes: released + stayed is what the pools had reserved before.
+/// The outcome of a sleep. In bytes: released + stayed is what the pools had reserved as the sleep
+/// began. (Other threads may have changed that since the program asked: memoryStats.) What has
+/// stayed is what they have reserved while they sleep.
 struct CISTERN_API SleepReport {
   std::uint64_t released = 0;  ///< given back to the device
   std::uint64_t stayed = 0;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ namespace cistern::test {
 
 class SleepStorm {
  public:
-  explicit SleepStorm(std::uint64_t seed);
+  /// `background`: the allocator has its background thread.
+  explicit SleepStorm(std::uint64_t seed, bool background = false);
   ~SleepStorm();
 
   void step();
@@ -79,6 +81,7 @@ class SleepStorm {
   void replay(Place& place);
   void reset(Place& place);
   void sleep();
+  std::uint64_t reservedBy(const std::set<MempoolId_t>& ids);
   void wake();
   void noteWoken(Place& place);
   void retire(Place& place);
@@ -90,6 +93,7 @@ class SleepStorm {
   void fill(Stream s, void* at, std::uint64_t bytes, std::uint32_t seed);
   void check(Stream s, void* at, std::uint64_t bytes, std::uint32_t seed);
 
+  const bool background_;
   std::mt19937_64 random_;
   QuietDevice device_;
   CachingAllocator allocator_;

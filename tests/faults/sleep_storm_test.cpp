@@ -7,12 +7,17 @@ namespace cistern::test {
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 TEST_CASE("in a storm of sleep, wake and all else nothing is lost", "[faults][sleep][one-thread]") {
-  constexpr int kSteps = kSlowBuild ? 5'000 : 50'000;
+  constexpr int kSteps = kSlowBuild ? 2'000 : 40'000;
+  struct Run {
+    std::uint64_t seed;
+    bool background;
+    int steps;
+  };
   std::map<std::string, int> counts;
-  for (const std::uint64_t seed : {1, 2}) {
-    INFO("seed " << seed);
-    SleepStorm storm(seed);
-    for (int i = 0; i < kSteps; ++i) storm.step();
+  for (const Run& run : {Run{1, false, kSteps}, Run{2, false, kSteps}, Run{3, true, kSteps / 2}}) {
+    INFO("seed " << run.seed);
+    SleepStorm storm(run.seed, run.background);
+    for (int i = 0; i < run.steps; ++i) storm.step();
     storm.finish();
     for (const auto& [name, count] : storm.counts) counts[name] += count;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 #include "allocator/engine/sleep/bus_copies.hpp"
@@ -32,6 +33,7 @@ class FallingAsleep {
       throw;
     }
     putAway();
+    report_.released = reserved_ - report_.stayed;
     return true;
   }
 
@@ -45,9 +47,8 @@ class FallingAsleep {
   bool mark() {
     const MutexLock still(engine_.pages.mutex());
     if (anyStillUsed()) return false;
-    const std::uint64_t spares = bytesOfSpares();
+    for (const SleepingPool& of : pools_) reserved_ += reservedBytes(of.pool->heaps());
     (void)pages::releaseSpares(engine_.pages.state());
-    report_.released += spares - bytesOfSpares();
     const MutexLock several(engine_.heaps_mutex);
     for (const SleepingPool& of : pools_) {
       const std::vector<Heap*> heaps = of.pool->heaps();
@@ -92,11 +93,6 @@ class FallingAsleep {
       if (!page.spare() || page.counted_by == nullptr) continue;
       if (isOurs(page.counted_by->pool())) visit(page);
     }
-  }
-  std::uint64_t bytesOfSpares() CISTERN_REQUIRES(engine_.pages.mutex()) {
-    std::uint64_t bytes = 0;
-    forEachSpare([&](const pages::PhysicalPage& page) { bytes += page.bytes(); });
-    return bytes;
   }
   void noteSpares() CISTERN_REQUIRES(engine_.pages.mutex()) {
     forEachSpare([&](const pages::PhysicalPage& page) {
@@ -163,7 +159,6 @@ class FallingAsleep {
       return noteStayed(memory);
     pages::SleepingPage& asleep = state.sleeping.back();
     if (asleep.kept) return noteStayed(memory);
-    report_.released += memory.bytes;
     if (!planned.used) state.sleeping.pop_back();
   }
 
@@ -178,6 +173,7 @@ class FallingAsleep {
   SleepReport& report_;
   SleepPlan plan_;
   std::vector<Heap*> heaps_;
+  std::uint64_t reserved_ = 0;                   ///< by the pools, before anything goes
   std::vector<std::vector<AddressRange>> runs_;  ///< of each pool, to be copied
 };
 

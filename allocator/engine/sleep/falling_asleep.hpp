@@ -27,11 +27,11 @@ struct SleepingPool {
   std::vector<AddressRange> zeroes;  ///< to be cleared
 };
 
-/// Each of the pools, which are all awake and flagged as asleep (Pool::asleep), falls asleep. Adds
-/// to `report`. Returns false, changing nothing, if queued work may still use memory of them: the
-/// whole device has to be waited for. Throws HostShortage, DeviceFailure, std::bad_alloc, changing
-/// nothing. Pre: the pools' memory is pages; no queued work of their users is under way; one thread
-/// at a time.
+/// Each of the pools, which are all awake and flagged as asleep (Pool::asleep), falls asleep.
+/// `report` is empty before; released + stayed is what they reserve as this begins. Returns false,
+/// changing nothing, if queued work may still use memory of them: the whole device has to be waited
+/// for. Throws HostShortage, DeviceFailure, std::bad_alloc, changing nothing. Pre: the pools'
+/// memory is pages; no queued work of their users is under way; one thread at a time.
 bool fallAsleep(Engine& engine, std::vector<SleepingPool>& pools, Contents otherwise,
                 SleepReport& report);
 
