@@ -31,6 +31,17 @@ extern "C" void runHooks(void*) {
   }
 }
 
+pthread_key_t endOfThread() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    CISTERN_CHECK(pthread_key_create(&made, runHooks) == 0);
+    return made;
+  }();
+  return key;
+}
+
+}  // namespace
+
 // A key lives as long as the process. Threads that used this code may end after dlclose of the
 // library that contains it. So that library stays loaded: dlclose then has no effect. (Nothing else
 // is sure to hold it. Only g++ marks inline variables as unique, and only exported ones.) The
@@ -45,17 +56,6 @@ void stayLoaded() noexcept {
   (void)dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   stays.store(true, std::memory_order_relaxed);
 }
-
-pthread_key_t endOfThread() {
-  static const pthread_key_t key = [] {
-    pthread_key_t made{};
-    CISTERN_CHECK(pthread_key_create(&made, runHooks) == 0);
-    return made;
-  }();
-  return key;
-}
-
-}  // namespace
 
 void atThreadExit(void (*hook)(void*) noexcept, void* what) {
   stayLoaded();

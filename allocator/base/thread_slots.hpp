@@ -21,6 +21,10 @@ namespace cistern {
 /// Runs `hook(what)` when the calling thread ends, last in, first out. Throws std::bad_alloc.
 void atThreadExit(void (*hook)(void* what) noexcept, void* what);
 
+/// The library that this code is in stays loaded from now on, also after its dlclose. Pre: no lock
+/// is held: the loader has one of its own. Thread-safe.
+void stayLoaded() noexcept;
+
 /// The calling thread's T: made at the first mine(), destroyed when the thread ends. One T has one
 /// slot: give two uses of the same class a type of their own each.
 template <class T>

@@ -7,6 +7,7 @@
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/cross_stream/deferral.hpp"
+#include "allocator/engine/emptying/emptied_by_command.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/reports/accounting.hpp"
 #include "allocator/engine/reports/dumps.hpp"
@@ -35,12 +36,14 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
   if (options.limit != 0 && options.limit < limit()) setLimit(options.limit);
   recordByOptions(*engine_);
   exit_reports::add(*engine_);
+  emptied_by_command::add(*engine_);
 }
 
 // In a child of fork nothing is given back: no lock can be had for sure, and the device is the
 // parent's.
 CachingAllocator::~CachingAllocator() {
   if (engine_->made.isHere()) {
+    emptied_by_command::remove(*engine_);
     exit_reports::remove(*engine_);
     leaveHistory(*engine_);
   } else {

@@ -47,7 +47,7 @@ ENGINE_FLOORS = [
     ["cross_stream"],
     ["capture"],
     ["paths"],
-    ["restoration", "sharing", "sleep"],
+    ["emptying", "restoration", "sharing", "sleep"],
     ["caching_allocator"],
 ]
 

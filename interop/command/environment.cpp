@@ -68,7 +68,7 @@ std::string hipProblem(const std::string& value) {
   return libraryProblem("CISTERN_HIP_LIBRARY", value);
 }
 
-constexpr std::array<Variable, 17> kVariables = {{
+constexpr std::array<Variable, 18> kVariables = {{
     {"CISTERN_CONF", "Options of the allocator: NAME:VALUE,...; see `cistern options`",
      confProblem},
     {"CISTERN_BACKEND", "The devices that auto opens: cuda, hip, sim or auto", backendProblem},
@@ -79,6 +79,7 @@ constexpr std::array<Variable, 17> kVariables = {{
     {"CISTERN_CACHE", "The folder for what cistern.torch compiles", cacheProblem},
     {"CISTERN_ROOT", "The checkout whose build the Python package uses", rootProblem},
     {"CISTERN_STATS", "1: statistics and leaks are printed at the end of a program", nullptr},
+    {"CISTERN_SLEEPABLE", "1: `cistern sleep` can empty the caches, over a unix socket", nullptr},
     {"CISTERN_RUN_FOLDER", "Set by `cistern run`: the folder for records", nullptr},
     {"CISTERN_RUN_PROCESS", "Set by `cistern run`: the process to serve", nullptr},
     {"CISTERN_RUN_NAMESPACE", "Set by `cistern run`: the PID namespace of that process", nullptr},

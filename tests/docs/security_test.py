@@ -54,6 +54,10 @@ elsewhere("A process of another user gets", RIGHTS, "test_a_flood_of_another_use
 elsewhere("Another network namespace", RIGHTS, "test_another_network_namespace_is_said")
 elsewhere("The overflow user", RIGHTS, "test_the_overflow_user_shares_nothing_and_opens_nothing")
 elsewhere("A program that changes its user", RIGHTS, "test_who_shares_and_then_becomes_another_user_is_refused_as_both")
+elsewhere("With `CISTERN_SLEEPABLE`", "tests/command/sleep/caches_test.py",
+          "test_there_is_one_thread_from_the_first_allocator_on")
+elsewhere("That socket takes", "tests/command/sleep/caches_test.py", "test_another_user_gets_no_answer")
+elsewhere("`cistern sleep` and", "tests/command/sleep/order_test.py", "test_another_users")
 elsewhere("`cistern.torch` keeps", BUILD, "test_folder_and_file_are_the_users_alone_whatever_the_umask")
 elsewhere("It loads nothing from", BUILD, "test_a_file_that_others_may_write_is_made_anew")
 elsewhere("A relative `XDG_CACHE_HOME`", BUILD, "test_a_relative_xdg_cache_home_is_ignored")

@@ -1,0 +1,133 @@
+#include "allocator/engine/emptying/emptied_by_command.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <unistd.h>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/process.hpp"
+#include "allocator/base/thread_slots.hpp"
+#include "allocator/engine/emptying/door.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
+
+namespace cistern::emptied_by_command {
+namespace {
+
+bool isAskedFor() noexcept {
+  const char* const value = secure_getenv("CISTERN_SLEEPABLE");
+  return value != nullptr && value[0] != '\0' && std::string_view(value) != "0";
+}
+
+/// Never destroyed: the door's thread lasts until the process ends.
+class Reached {
+ public:
+  static Reached& one() {
+    static Reached* const made = [] {
+      auto reached = std::make_unique<Reached>();
+      atFork([] { one().mutex_.takeForFork(); }, [] { one().mutex_.releaseAfterFork(); });
+      inChildOfFork([] { one().beginAnew(); });
+      return reached.release();
+    }();
+    return *made;
+  }
+
+  void add(Engine& engine) {
+    const MutexLock lock(mutex_);
+    engines_.push_back(&engine);
+    if (tried_) return;
+    tried_ = true;
+    door_ = openDoor(emptyAll);
+  }
+
+  void remove(Engine& engine) noexcept {
+    {
+      const MutexLock lock(mutex_);
+      std::erase(engines_, &engine);
+    }
+    busy_.wait(&engine);
+  }
+
+  std::vector<Engine*> all() {
+    const MutexLock lock(mutex_);
+    return engines_;
+  }
+
+  /// Whether the allocator is still there. Then it stays until letGo().
+  bool hold(Engine* engine) noexcept {
+    const MutexLock lock(mutex_);
+    if (std::ranges::find(engines_, engine) == engines_.end()) return false;
+    busy_ = engine;
+    return true;
+  }
+  void letGo() noexcept {
+    busy_ = nullptr;
+    busy_.notify_all();
+  }
+
+ private:
+  // The parent's allocators are nothing to the child, and the thread is not there.
+  void beginAnew() noexcept {
+    const MutexLock lock(mutex_);
+    engines_.clear();
+    busy_ = nullptr;
+    tried_ = false;
+    if (door_ >= 0) (void)close(door_);
+    door_ = -1;
+  }
+
+  Mutex mutex_{LockRank::kEmptiedByCommand};
+  std::vector<Engine*> engines_ CISTERN_GUARDED_BY(mutex_);
+  bool tried_ CISTERN_GUARDED_BY(mutex_) = false;  ///< whether this process has opened its door
+  int door_ CISTERN_GUARDED_BY(mutex_) = -1;       ///< its descriptor; -1: there is none
+  std::atomic<Engine*> busy_{nullptr};             ///< the one that is being emptied
+};
+
+void empty(Engine& engine, EmptyAnswer& answer) noexcept {
+  answer.allocators += 1;
+  answer.before += engine.limit.reserved();
+  try {
+    cistern::emptyCache(engine);
+    (void)engine.hooks.tidy(Tidying::kEmptied);
+  } catch (const std::exception&) {
+    answer.failed += 1;
+  }
+  answer.after += engine.limit.reserved();
+}
+
+}  // namespace
+
+void add(Engine& engine) noexcept try {
+  if (!isAskedFor()) return;
+  stayLoaded();
+  Reached::one().add(engine);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "cistern: %s; `cistern sleep` will not empty this process's caches\n",
+               error.what());
+}
+
+void remove(Engine& engine) noexcept {
+  if (isAskedFor()) Reached::one().remove(engine);
+}
+
+EmptyAnswer emptyAll() noexcept try {
+  EmptyAnswer answer;
+  for (Engine* const engine : Reached::one().all()) {
+    if (!driverMayBeCalled() || !Reached::one().hold(engine)) continue;
+    empty(*engine, answer);
+    Reached::one().letGo();
+  }
+  return answer;
+} catch (const std::exception&) {  // no host memory for the list
+  EmptyAnswer answer;
+  answer.failed = 1;
+  return answer;
+}
+
+}  // namespace cistern::emptied_by_command
