@@ -165,6 +165,8 @@ Command addRun(CLI::App& program) {
                    "Leave cudaMalloc (hipMalloc) to the driver, to share it with others");
   parser->add_flag("--strict", settings->strict,
                    "Reuse what cudaFree (hipFree) frees only when earlier work is done");
+  parser->add_flag("--sleepable", settings->sleepable,
+                   "Let `cistern sleep` empty its caches, over a unix socket");
   return {parser,
           [settings](Console& console) {
             settings->history = settings->history_stacks = !settings->report.empty();

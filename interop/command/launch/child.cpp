@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "allocator/base/emptying.hpp"
 #include "allocator/base/printable.hpp"
 #include "cistern/error.hpp"
 #include "interop/command/launch/paths.hpp"
@@ -52,6 +53,7 @@ void prepareEnvironment(const LaunchSettings& settings, const std::filesystem::p
   set(preload::kRunIpc, settings.ipc);
   set(preload::kRunStrict, settings.strict);
   set(preload::kRunHistory, settings.history, settings.history_stacks ? "stacks" : "events");
+  if (settings.sleepable) set(kSleepable, true);
   if (!settings.conf.empty()) set("CISTERN_CONF", true, settings.conf);
 }
 

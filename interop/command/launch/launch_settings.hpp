@@ -18,6 +18,7 @@ struct LaunchSettings {
   bool show_arguments = false;  ///< processes are named by their command lines
   bool ipc = false;
   bool strict = false;
+  bool sleepable = false;       ///< `cistern sleep` can empty its caches
   bool history = false;         ///< histories of the allocators are recorded
   bool history_stacks = false;  ///< with call stacks
 };

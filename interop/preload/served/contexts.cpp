@@ -25,9 +25,12 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
       pool(allocator.engine()) {
   allocator.engine().hooks.tidy.add([this](Tidying why) {
     bool gave = false;
-    if (why != Tidying::kMiss) return gave;
+    if (why != Tidying::kMiss && why != Tidying::kEmptyCache) return gave;
     (void)device.inContext([&] {
-      gave = cooling.settle(allocator);
+      if (why == Tidying::kEmptyCache)
+        cooling.settleWaiting(allocator);
+      else
+        gave = cooling.settle(allocator);
       return kSuccess;
     });
     return gave;
