@@ -28,6 +28,8 @@ Command addGenerate(CLI::App& program);    // generate_command.cpp
 Command addOptions(CLI::App& program);     // options_command.cpp
 Command addReport(CLI::App& program);      // report_command.cpp
 Command addRun(CLI::App& program);         // run_command.cpp
+Command addSleep(CLI::App& program);       // sleep_command.cpp
+Command addWake(CLI::App& program);        // sleep_command.cpp
 Command addDoctor(CLI::App& program);      // doctor_command.cpp
 Command addHelp(CLI::App& program);        // help_command.cpp
 Command addVersion(CLI::App& program);     // help_command.cpp

@@ -26,9 +26,9 @@ namespace {
 
 using AddCommand = Command (*)(CLI::App& program);
 
-constexpr std::array<AddCommand, 10> kCommands = {addReplay,   addReport,    addRun,  addDoctor,
-                                                  addGenerate, addOptions,   addHelp, addVersion,
-                                                  addMan,      addCompletion};
+constexpr std::array<AddCommand, 12> kCommands = {
+    addReplay,   addReport,  addRun,  addSleep,   addWake, addDoctor,
+    addGenerate, addOptions, addHelp, addVersion, addMan,  addCompletion};
 
 constexpr const char* kDescription =
     "Cistern, a caching GPU memory allocator: replays what programs allocate, and\n"

@@ -1,0 +1,142 @@
+#include "interop/command/sleep/named_process.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "interop/command/console.hpp"
+
+namespace cistern::command {
+namespace {
+
+constexpr pid_t kLargest = 1 << 22;  // the kernel's own limit
+
+[[noreturn]] void refuse(pid_t number, std::string_view why) {
+  throw Error(fmt::format("process {} {}", number, why));
+}
+
+OpenFile openFolder(pid_t number) {
+  const int made =
+      open(fmt::format("/proc/{}", number).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (made < 0 && errno != ENOENT && errno != ESRCH)
+    refuse(number, fmt::format("cannot be looked at: {}", std::strerror(errno)));
+  if (made < 0) refuse(number, "does not exist");
+  return OpenFile(made);
+}
+
+/// The value of a line of /proc/N/status; empty if there is no such line.
+std::string valueOf(const std::string& status, std::string_view name) {
+  std::istringstream lines(status);
+  std::string line;
+  while (std::getline(lines, line)) {
+    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ':') continue;
+    const std::size_t begin = line.find_first_not_of(" \t", name.size() + 1);
+    return begin == line.npos ? "" : line.substr(begin);
+  }
+  return {};
+}
+
+/// The last of the numbers in the text; 0 if there is none.
+pid_t lastNumber(const std::string& text) {
+  std::istringstream words(text);
+  pid_t last = 0;
+  for (pid_t each = 0; words >> each;) last = each;
+  return last;
+}
+
+// The folder belongs to the user whose rights the process has, or to root if the process has more
+// rights than its user.
+void requireOurs(pid_t number, int folder) {
+  struct stat facts {};
+  if (fstat(folder, &facts) != 0) refuse(number, "has ended");
+  if (geteuid() == 0 || facts.st_uid == geteuid()) return;
+  refuse(number,
+         fmt::format("belongs to user {}: only that user and root may do that", facts.st_uid));
+}
+
+// A stopped process does not answer the driver, which would wait for it.
+void requireAlive(pid_t number, const std::string& status) {
+  const std::string state = valueOf(status, "State");
+  if (state.empty()) refuse(number, "has ended");
+  if (state[0] == 'Z' || state[0] == 'X')
+    refuse(number, "has ended, and its parent process has not asked how");
+  if (state[0] == 'T' || state[0] == 't')
+    refuse(number, fmt::format("is stopped: let it go on first (kill -CONT {})", number));
+}
+
+// The lock is on a folder that nobody but its user and root can open.
+OpenFile takeTurn(pid_t number, int folder) {
+  OpenFile turn(openat(folder, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (turn < 0) return turn;
+  if (flock(turn, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    refuse(number, "is being put to sleep or woken by another `cistern` just now");
+  return turn;
+}
+
+std::optional<struct stat> factsOf(int folder, const char* name) {
+  struct stat facts {};
+  if (fstatat(folder, name, &facts, 0) != 0) return std::nullopt;
+  return facts;
+}
+
+}  // namespace
+
+pid_t processNumber(const std::string& text) {
+  const bool digits = !text.empty() && text.size() <= 7 &&
+                      text.find_first_not_of("0123456789") == std::string::npos;
+  const pid_t number = digits ? std::stoi(text) : 0;
+  if (number < 1 || number > kLargest)
+    throw UsageError(
+        fmt::format("PID is '{}': must be the number of a process, from 1 to {}", text, kLargest));
+  return number;
+}
+
+OpenFile::~OpenFile() {
+  if (number_ >= 0) (void)close(number_);
+}
+
+NamedProcess::NamedProcess(pid_t number)
+    : number_(number), folder_(openFolder(number)), turn_([&] {
+        if (number == getpid()) refuse(number, "is this command itself");
+        const std::string status = read("status");
+        if (const pid_t of = lastNumber(valueOf(status, "Tgid")); of != 0 && of != number)
+          refuse(number, fmt::format("is a thread of process {}: name that", of));
+        requireOurs(number, folder_);
+        requireAlive(number, status);
+        return takeTurn(number, folder_);
+      }()) {
+  own_number_ = lastNumber(valueOf(read("status"), "NSpid"));
+  if (own_number_ == 0) own_number_ = number;
+}
+
+// Zombies count as ended.
+bool NamedProcess::isThere() const {
+  const std::string state = valueOf(read("status"), "State");
+  return !state.empty() && state[0] != 'Z' && state[0] != 'X';
+}
+
+bool NamedProcess::isOnOurNetwork() const {
+  const auto theirs = factsOf(folder_, "ns/net"), ours = factsOf(AT_FDCWD, "/proc/self/ns/net");
+  return !theirs || !ours || (theirs->st_ino == ours->st_ino && theirs->st_dev == ours->st_dev);
+}
+
+std::string NamedProcess::read(const char* name) const {
+  const OpenFile file(openat(folder_, name, O_RDONLY | O_CLOEXEC));
+  std::string text;
+  std::array<char, 4096> part;
+  ssize_t got = 0;
+  while (file >= 0 && (got = ::read(file, part.data(), part.size())) > 0)
+    text.append(part.data(), std::size_t(got));
+  return text;
+}
+
+}  // namespace cistern::command

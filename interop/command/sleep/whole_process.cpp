@@ -1,0 +1,240 @@
+#include "interop/command/sleep/whole_process.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <future>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "allocator/base/bytes.hpp"
+#include "interop/command/sleep/device_use.hpp"
+#include "interop/command/sleep/interrupts.hpp"
+
+namespace cistern::command {
+namespace {
+
+using std::chrono::milliseconds, std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+/// The most that a process may take to empty its caches.
+constexpr milliseconds kMostToEmpty{30'000};
+/// The driver ends a lock that takes too long itself. This much later it is taken for stuck.
+constexpr milliseconds kGrace{5'000};
+
+[[noreturn]] void refuse(const NamedProcess& process, std::string_view why) {
+  throw Error(fmt::format("process {} {}", process.number(), why));
+}
+
+/// One command's time, and the calls of the driver within it.
+class Turn {
+  // A call whose arguments are all zero.
+  auto plain(DriverCode (*function)(int, void*)) const {
+    return [function, pid = process_.number()] {
+      alignas(8) char zeros[sizeof(LockArguments)] = {};
+      return function(pid, zeros);
+    };
+  }
+
+ public:
+  Turn(const SavingDriver& driver, const NamedProcess& process, milliseconds most)
+      : driver_(driver), process_(process), most_(most), end_(steady_clock::now() + most) {}
+
+  /// What the driver answers. The thread that calls it gets no signals, which are this one's.
+  template <class Call>
+  DriverCode ask(const char* name, Call call, milliseconds grace = {}) const {
+    std::packaged_task<DriverCode()> task(std::move(call));
+    std::future<DriverCode> answer = task.get_future();
+    sigset_t all, before;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread(std::move(task)).detach();
+    (void)pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (answer.wait_until(end_ + grace) == std::future_status::ready) return answer.get();
+    throw DriverStuck(fmt::format("process {}: {} has not returned within {:.1f} s, and goes on",
+                                  process_.number(), name, Seconds(most_).count()));
+  }
+
+  DriverCode lock() const {
+    const auto left = std::chrono::ceil<milliseconds>(end_ - steady_clock::now());
+    LockArguments arguments;
+    arguments.timeout_ms = std::uint32_t(std::max<std::int64_t>(left.count(), 1));
+    return ask(
+        "cuCheckpointProcessLock",
+        [lock = driver_.lock, pid = process_.number(), arguments]() mutable {
+          return lock(pid, &arguments);
+        },
+        kGrace);
+  }
+  DriverCode save() const { return ask("cuCheckpointProcessCheckpoint", plain(driver_.save)); }
+  DriverCode restore() const { return ask("cuCheckpointProcessRestore", plain(driver_.restore)); }
+  // The process waits for it, so it has time of its own.
+  DriverCode unlock() const {
+    return ask("cuCheckpointProcessUnlock", plain(driver_.unlock), kGrace);
+  }
+  double seconds() const { return Seconds(most_).count(); }
+
+ private:
+  const SavingDriver& driver_;
+  const NamedProcess& process_;
+  const milliseconds most_;
+  const steady_clock::time_point end_;
+};
+
+SavedState stateOf(const SavingDriver& driver, const NamedProcess& process) {
+  auto state = SavedState::kRunning;
+  const DriverCode code = driver.state(process.number(), &state);
+  if (code == kDriverSuccess) return state;
+  if (!process.isThere()) refuse(process, "has ended");
+  refuse(process, fmt::format("has no CUDA that the driver could save ({})",
+                              driver.describe("cuCheckpointProcessGetState", code)));
+}
+
+constexpr const char* kBeyondRepair =
+    "has failed in the driver, which could not save or restore it: end it";
+
+/// Why a call has failed: the driver's word, or that there is no process any more.
+std::string reason(const SavingDriver& driver, const NamedProcess& process, const char* call,
+                   DriverCode code) {
+  if (!process.isThere()) return "it has ended meanwhile";
+  return driver.describe(call, code);
+}
+
+/// What has become of a process whose step has failed.
+std::string fateOf(const SavingDriver& driver, const NamedProcess& process) {
+  auto state = SavedState::kRunning;
+  if (!process.isThere() || driver.state(process.number(), &state) != kDriverSuccess) return "";
+  switch (state) {
+    case SavedState::kRunning:
+      return "; it goes on";
+    case SavedState::kLocked:
+      return fmt::format("; it is locked: `cistern wake {}` unlocks it", process.number());
+    case SavedState::kSaved:
+      return "; it is asleep";
+    case SavedState::kFailed:
+      return "; the driver can no longer save or restore it: end it";
+  }
+  return "";
+}
+
+/// Throws the error of a call that has failed.
+[[noreturn]] void failed(const SavingDriver& driver, const NamedProcess& process, const char* what,
+                         const char* call, DriverCode code) {
+  refuse(process, fmt::format("{}: {}{}", what, reason(driver, process, call, code),
+                              fateOf(driver, process)));
+}
+
+std::uint64_t availableOnHost() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  for (std::uint64_t kib = 0; file >> name >> kib && std::getline(file, unit);) {
+    if (name == "MemAvailable:") return kib * 1024;
+  }
+  return std::numeric_limits<std::uint64_t>::max();
+}
+
+// The kernel would end a process at random, perhaps this one with all that it has.
+void requireHostMemory(const NamedProcess& process, const std::vector<DeviceUse>& use) {
+  std::uint64_t bytes = 0;
+  for (const DeviceUse& each : use) bytes += each.process_bytes.value_or(0);
+  const std::uint64_t left = availableOnHost();
+  if (bytes <= left) return;
+  refuse(process,
+         fmt::format("has {} of device memory, and the host has {} left for it; it goes on",
+                     formatBytes(bytes), formatBytes(left)));
+}
+
+std::string textOf(const Emptied& emptied) {
+  const std::string given = formatBytes(emptied.before - std::min(emptied.before, emptied.after));
+  if (emptied.why_not.empty()) return fmt::format("its caches gave back {}", given);
+  return fmt::format("its caches were not emptied: {}", emptied.why_not);
+}
+
+void lockAndSave(const SavingDriver& driver, const NamedProcess& process, const Turn& turn) {
+  const Interrupts interrupts;
+  const DriverCode locked = turn.lock();
+  if (locked == kDriverNotReady && process.isThere())
+    refuse(process, fmt::format("did not come to rest within {:.1f} s (--timeout): it goes on",
+                                turn.seconds()));
+  if (locked != kDriverSuccess)
+    failed(driver, process, "cannot be locked", "cuCheckpointProcessLock", locked);
+  if (Interrupts::came()) {
+    (void)turn.unlock();
+    refuse(process,
+           fmt::format("is not put to sleep, as a signal has come{}", fateOf(driver, process)));
+  }
+  const DriverCode saved = turn.save();
+  if (saved == kDriverSuccess) return;
+  (void)turn.unlock();
+  failed(driver, process, "cannot be saved", "cuCheckpointProcessCheckpoint", saved);
+}
+
+}  // namespace
+
+void requireAwake(const SavingDriver& driver, const NamedProcess& process) {
+  switch (stateOf(driver, process)) {
+    case SavedState::kRunning:
+      return;
+    case SavedState::kLocked:
+      refuse(process, fmt::format("is locked: another program saves it, or one has ended before it "
+                                  "was through; `cistern wake {}` unlocks it",
+                                  process.number()));
+    case SavedState::kSaved:
+      refuse(process, "is asleep already");
+    case SavedState::kFailed:
+      break;
+  }
+  refuse(process, kBeyondRepair);
+}
+
+void requireAsleep(const SavingDriver& driver, const NamedProcess& process) {
+  switch (stateOf(driver, process)) {
+    case SavedState::kRunning:
+      refuse(process, "is not asleep");
+    case SavedState::kLocked:
+    case SavedState::kSaved:
+      return;
+    case SavedState::kFailed:
+      break;
+  }
+  refuse(process, kBeyondRepair);
+}
+
+std::string putToSleep(const SavingDriver& driver, const NamedProcess& process, milliseconds most) {
+  requireAwake(driver, process);
+  const std::vector<DeviceUse> before = deviceUse(process.number());
+  const Emptied emptied = askToEmpty(process, std::min(most, kMostToEmpty));
+  requireHostMemory(process, deviceUse(process.number()));
+  const auto begin = steady_clock::now();
+  lockAndSave(driver, process, Turn(driver, process, most));
+  const Seconds took = steady_clock::now() - begin;
+  return fmt::format("process {} is asleep after {:.3f} s; {}\n{}", process.number(), took.count(),
+                     textOf(emptied), changeText(before, deviceUse(process.number())));
+}
+
+std::string wake(const SavingDriver& driver, const NamedProcess& process, milliseconds most) {
+  requireAsleep(driver, process);
+  const bool saved = stateOf(driver, process) == SavedState::kSaved;
+  const std::vector<DeviceUse> before = deviceUse(process.number());
+  const auto begin = steady_clock::now();
+  const Turn turn(driver, process, most);
+  const Interrupts interrupts;  // from here on it comes to its end
+  if (saved) {
+    const DriverCode restored = turn.restore();
+    if (restored != kDriverSuccess)
+      failed(driver, process, "cannot be restored", "cuCheckpointProcessRestore", restored);
+  }
+  const DriverCode unlocked = turn.unlock();
+  if (unlocked != kDriverSuccess)
+    failed(driver, process, "cannot be unlocked", "cuCheckpointProcessUnlock", unlocked);
+  const Seconds took = steady_clock::now() - begin;
+  return fmt::format("process {} {} after {:.3f} s\n{}", process.number(),
+                     saved ? "is awake" : "is unlocked, and was not asleep", took.count(),
+                     changeText(before, deviceUse(process.number())));
+}
+
+}  // namespace cistern::command
