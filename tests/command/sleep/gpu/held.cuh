@@ -17,13 +17,13 @@ inline void check(cudaError_t error, const char* what) {
   std::exit(1);
 }
 
-__global__ inline void fill(unsigned* words, std::size_t count, unsigned seed) {
+static __global__ void fill(unsigned* words, std::size_t count, unsigned seed) {
   const std::size_t step = gridDim.x * std::size_t(blockDim.x);
   for (std::size_t i = blockIdx.x * std::size_t(blockDim.x) + threadIdx.x; i < count; i += step)
     words[i] = (unsigned(i) + seed) * 2654435761u;
 }
 
-__global__ inline void compare(const unsigned* words, std::size_t count, unsigned seed,
+static __global__ void compare(const unsigned* words, std::size_t count, unsigned seed,
                                unsigned long long* wrong) {
   const std::size_t step = gridDim.x * std::size_t(blockDim.x);
   for (std::size_t i = blockIdx.x * std::size_t(blockDim.x) + threadIdx.x; i < count; i += step) {

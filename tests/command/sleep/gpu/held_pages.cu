@@ -18,7 +18,7 @@ int main() {
   cistern::CachingAllocator allocator(*device);
   cistern::Pools pools(allocator);
   const cistern::Stream stream = device->createStream().orThrow();
-  const auto raw = reinterpret_cast<cudaStream_t>(stream);
+  const auto raw = reinterpret_cast<cudaStream_t>(stream.raw);
   cistern::MemPool pool(pools);
   void* const still = pool.allocate(kHalf, stream);
   void* const counter = allocator.allocate(256, stream);
