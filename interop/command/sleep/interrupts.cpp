@@ -3,7 +3,7 @@
 namespace cistern::command {
 namespace {
 
-constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array<int, 5> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 volatile std::sig_atomic_t noted = 0;
 
 extern "C" void noteSignal(int) { noted = 1; }

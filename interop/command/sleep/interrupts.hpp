@@ -1,4 +1,4 @@
-// Signals that ask a command to end, put off while it must not.
+// Signals that ask a command to end or to stop, put off while it must not.
 #pragma once
 
 #include <array>
@@ -6,8 +6,8 @@
 
 namespace cistern::command {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process, but are noted. One at a
-/// time.
+/// While it lives, SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGTSTP do not end or stop this process,
+/// but are noted. One at a time.
 class Interrupts {
  public:
   Interrupts();
@@ -19,7 +19,7 @@ class Interrupts {
   static bool came() noexcept;
 
  private:
-  std::array<struct sigaction, 3> before_{};
+  std::array<struct sigaction, 5> before_{};
 };
 
 }  // namespace cistern::command

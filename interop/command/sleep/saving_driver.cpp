@@ -1,5 +1,7 @@
 #include "interop/command/sleep/saving_driver.hpp"
 
+#include <cstdlib>
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -57,6 +59,7 @@ SavingDriver loadSavingDriver() {
         fmt::format("NVIDIA's driver is too old to save a process: it is of CUDA {}, and "
                     "the calls came with CUDA 12.8 (driver 570)",
                     versionOf(driver)));
+  (void)unsetenv("CUDA_VISIBLE_DEVICES");  // the process may have other GPUs than this command
   if (const DriverCode code = driver.init(0); code != kDriverSuccess)
     throw Error(
         fmt::format("NVIDIA's driver cannot be used ({})", driver.describe("cuInit", code)));

@@ -62,6 +62,11 @@ class Order(Case):
         self.assertIn("  GPU 0: 300.00 MiB more free, of all processes\n", self.done("sleep", pid, **environment))
         self.assertIn("  GPU 0: 300.00 MiB less free, of all processes\n", self.done("wake", pid, **environment))
 
+    def test_the_gpus_that_the_command_may_see_do_not_matter(self):
+        pid = self.process()
+        self.done("sleep", pid, CUDA_VISIBLE_DEVICES="")
+        self.done("wake", pid, CUDA_VISIBLE_DEVICES="7")
+
     def test_several_sleep_in_the_order_in_which_they_are_named(self):
         pids = [self.process() for _ in range(3)]
         said = self.done("sleep", *pids).splitlines()
@@ -131,7 +136,7 @@ class Failures(Case):
         self.assertEqual(said, f"process {pid}: cuCheckpointProcessCheckpoint has not returned within 0.5 s, and goes on")
 
     def test_a_signal_between_lock_and_save_unlocks(self):
-        for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
             pid = self.process()
             self.machine.plans(lock=(0, 1000))
             command = self.machine.start("sleep", pid)
