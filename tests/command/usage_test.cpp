@@ -25,16 +25,17 @@ void requireRefused(const std::vector<std::string>& args, const std::string& mes
 }  // namespace
 
 TEST_CASE("no command, and an unknown one, are refused") {
-  requireRefused({},
-                 "no command is given: it is one of replay, report, run, doctor, generate, "
-                 "options, help, version, "
-                 "man, completion (see --help)");
+  requireRefused(
+      {},
+      "no command is given: it is one of replay, report, run, sleep, wake, doctor, generate, "
+      "options, help, version, "
+      "man, completion (see --help)");
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{"replays"}, {"help", "replays"}}) {
-    requireRefused(
-        args,
-        "unknown command 'replays': must be one of replay, report, run, doctor, generate, "
-        "options, help, version, man, completion; did you mean replay?");
+    requireRefused(args,
+                   "unknown command 'replays': must be one of replay, report, run, sleep, wake, "
+                   "doctor, generate, "
+                   "options, help, version, man, completion; did you mean replay?");
   }
   requireRefused({"completion", "csh"}, "shell: ");
   requireRefused({"replay"}, "replay needs a trace, or --generate");
