@@ -30,7 +30,7 @@ namespace {
 /// that long behind it.
 constexpr timeval kPatience{1, 0};
 
-[[noreturn]] void refused(const char* what, int why) {
+[[noreturn]] void cannotListen(const char* what, int why) {
   throw Error(fmt::format("{} is set, but {}: {}", kSleepable, what, std::strerror(why)));
 }
 
@@ -92,7 +92,7 @@ std::string newName() {
 
 int listeningSocket() {
   const int made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (made < 0) refused("there is no unix socket", errno);
+  if (made < 0) cannotListen("there is no unix socket", errno);
   const std::string name = newName();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -103,7 +103,7 @@ int listeningSocket() {
     return made;
   const int why = errno;
   (void)close(made);
-  refused("no unix socket can listen", why);
+  cannotListen("no unix socket can listen", why);
 }
 
 /// Starts a thread that gets none of the program's signals.
@@ -119,7 +119,7 @@ void startUnsignalled(Run run) {
     why = error.code().value();
   }
   (void)pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (why != 0) refused("no thread can be started", why);
+  if (why != 0) cannotListen("no thread can be started", why);
 }
 
 }  // namespace

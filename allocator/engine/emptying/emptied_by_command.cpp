@@ -20,7 +20,7 @@
 namespace cistern::emptied_by_command {
 namespace {
 
-bool isAskedFor() noexcept {
+bool wantsToListen() noexcept {
   const char* const value = secure_getenv("CISTERN_SLEEPABLE");
   return value != nullptr && value[0] != '\0' && std::string_view(value) != "0";
 }
@@ -104,7 +104,7 @@ void empty(Engine& engine, EmptyAnswer& answer) noexcept {
 }  // namespace
 
 void add(Engine& engine) noexcept try {
-  if (!isAskedFor()) return;
+  if (!wantsToListen()) return;
   stayLoaded();
   Reached::one().add(engine);
 } catch (const std::exception& error) {
@@ -113,7 +113,7 @@ void add(Engine& engine) noexcept try {
 }
 
 void remove(Engine& engine) noexcept {
-  if (isAskedFor()) Reached::one().remove(engine);
+  if (wantsToListen()) Reached::one().remove(engine);
 }
 
 EmptyAnswer emptyAll() noexcept try {

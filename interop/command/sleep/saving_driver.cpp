@@ -10,7 +10,7 @@
 namespace cistern::command {
 namespace {
 
-constexpr const char* kLibrary = "libcuda.so.1";
+constexpr const char* kDriverLibrary = "libcuda.so.1";
 
 template <class Function>
 void bindCall(void* library, const char* name, Function& function) {
@@ -46,7 +46,7 @@ std::string SavingDriver::describe(const char* call, DriverCode code) const {
 }
 
 SavingDriver loadSavingDriver() {
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  void* const library = dlopen(kDriverLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     throw Error(
         fmt::format("NVIDIA's driver is not there, and it alone can save a process (ROCm's "
