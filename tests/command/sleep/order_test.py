@@ -147,6 +147,27 @@ class Failures(Case):
                              (1, f"cistern: process {pid} is not put to sleep, as a signal has come; it goes on\n"))
             self.assertEqual((self.machine.calls(), self.machine.state(pid)), (["unlock"], MACHINE.RUNNING))
 
+    def test_what_a_killed_command_has_locked_is_unlocked_by_wake(self):
+        pid = self.process()
+        self.machine.plans(save=(0, 30_000))
+        command = self.machine.start("sleep", pid)
+        self.until(lambda: "save" in self.machine.calls())
+        command.kill()
+        command.communicate()
+        self.machine.plans()
+        self.assertIn(f"process {pid} is locked: another program saves it, or one has ended before it was through; "
+                      f"`cistern wake {pid}` unlocks it", self.refused("sleep", pid))
+        self.done("wake", pid)
+        self.assertEqual(self.machine.state(pid), MACHINE.RUNNING)
+
+    def test_an_output_that_is_full_is_said_and_the_process_sleeps(self):
+        pid = self.process()
+        with open("/dev/full", "w") as full:
+            ended = subprocess.run([COMMAND, "sleep", str(pid)], env=self.machine.environment(), stdout=full,
+                                   stderr=subprocess.PIPE, text=True)
+        self.assertEqual((ended.returncode, self.machine.state(pid)), (1, MACHINE.SAVED))
+        self.assertIn("the output cannot be written", ended.stderr)
+
     def test_a_signal_does_not_stop_a_process_from_waking(self):
         pid = self.process(MACHINE.SAVED)
         self.machine.plans(restore=(0, 1000))

@@ -109,6 +109,33 @@ def rounds(name, args, env):
     return rows
 
 
+def refusal(verb, pid):
+    ended = subprocess.run([CISTERN, verb, str(pid)], env=ENV, capture_output=True, text=True, timeout=200)
+    print(f"    {ended.stderr.strip()}", flush=True)
+    return ended.returncode == 1
+
+
+def refusals():
+    """Whether the driver's states are told apart."""
+    idle = subprocess.Popen(["sleep", "60"])
+    program = subprocess.Popen(["./held_malloc"], cwd=HERE, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        expect(program.stdout.readline(), "ready")
+        right = refusal("sleep", idle.pid) and refusal("wake", program.pid)
+        command("sleep", program.pid)
+        right = refusal("sleep", program.pid) and right
+        command("wake", program.pid)
+        look(program)
+        return right
+    except (Failed, OSError, subprocess.TimeoutExpired) as error:
+        print(f"    {error}")
+        return False
+    finally:
+        for process in (idle, program):
+            process.kill()
+            process.communicate()
+
+
 if __name__ == "__main__":
     NVML = ctypes.CDLL("libnvidia-ml.so.1")
     assert NVML.nvmlInit_v2() == 0
@@ -116,6 +143,8 @@ if __name__ == "__main__":
     for program in PROGRAMS:
         print(program[0], flush=True)
         table += rounds(*program)
+    print("refusals", flush=True)
+    table.append(["refusals", *["-"] * 7, "right" if refusals() else "wrong"])
     widths = [max(len(str(row[i])) for row in table) for i in range(len(table[0]))]
     for row in table:
         print("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths)).rstrip())
