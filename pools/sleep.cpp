@@ -69,6 +69,10 @@ void Pools::setContents(void* pointer, Contents contents) {
   if (const Block* block = heap->find(*segment, address)) heap->setContents(*block, contents);
 }
 
+bool Pools::copySaved(void* to, const void* from, std::size_t bytes) const {
+  return registry_->here("copySaved").sleeping.copySaved(to, toAddress(from), bytes);
+}
+
 void Pools::trimHostMemory() { registry_->here("trimHostMemory").sleeping.giveHostMemoryBack(); }
 
 HookId Pools::attachSleepHook(std::function<void(const SleepNotice&)> hook) {

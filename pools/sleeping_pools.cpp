@@ -1,6 +1,7 @@
 #include "pools/sleeping_pools.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <optional>
 #include <set>
@@ -243,6 +244,20 @@ std::optional<Request> SleepingPools::wakeNow(const Ids& ids, HostMemory memory,
   report.pinned = engine_.sleep_memory.spare();
   report.resident = residentBytes();
   return std::nullopt;
+}
+
+bool SleepingPools::copySaved(void* to, Address from, std::uint64_t bytes) {
+  const MutexLock lock(turn_);
+  for (const auto& [id, pool] : pools_) {
+    const std::vector<SavedRun> parts = partsIn(pool.saved, {{from, from + bytes}});
+    std::uint64_t found = 0;
+    for (const SavedRun& part : parts) found += part.bytes;
+    if (found < bytes) continue;
+    for (const SavedRun& part : parts)
+      std::memcpy(static_cast<std::byte*>(to) + (part.from - from), part.at, part.bytes);
+    return true;
+  }
+  return false;
 }
 
 void SleepingPools::giveHostMemoryBack() {

@@ -33,6 +33,7 @@ class SleepingPools {
   /// for the whole device.
   SleepReport sleep(const Ids& ids, const Stream* after, Contents contents);
   WakeReport wake(const Ids& ids, HostMemory memory);
+  bool copySaved(void* to, Address from, std::uint64_t bytes);
   void giveHostMemoryBack();
 
   /// Whether any pool sleeps.

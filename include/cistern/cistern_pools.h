@@ -105,6 +105,11 @@ CISTERN_API cistern_status_t cistern_pool_is_asleep(cistern_pool_t pool, int* as
  *  until it is freed. */
 CISTERN_API cistern_status_t cistern_pool_set_contents(cistern_pool_t pool, void* pointer,
                                                        cistern_contents_t contents);
+/** Copies to `to`, in the host's memory, the bytes that lay at `from` when a pool of that pool's
+ *  allocator fell asleep. `copied`: 1, or 0 if not all of them were saved, or if no such pool
+ *  sleeps. */
+CISTERN_API cistern_status_t cistern_pool_copy_saved(cistern_pool_t pool, void* to,
+                                                     const void* from, size_t bytes, int* copied);
 
 /* ---- Captures -----------------------------------------------------------------------------------
  * The memory of a graph that the program captures and launches with its runtime's own calls:

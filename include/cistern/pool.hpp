@@ -162,6 +162,9 @@ class CISTERN_API Pools final {
   /// until it is freed. InvalidArgument for a pointer that is no block's, or a block's of the
   /// default pool; std::bad_alloc.
   void setContents(void* pointer, Contents contents);
+  /// Copies to `to`, in the host's memory, the `bytes` that lay at `from` when its pool fell
+  /// asleep. False, copying nothing, if not all of them were saved, or if no such pool sleeps.
+  bool copySaved(void* to, const void* from, std::size_t bytes) const;
   /// Gives back the pinned host memory that is kept for the next sleep.
   void trimHostMemory();
   /// Called by sleep and wake, before and after, without a lock held. After kBeforeSleep comes

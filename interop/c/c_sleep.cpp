@@ -98,3 +98,13 @@ cistern_status_t cistern_pool_set_contents(cistern_pool_t pool, void* pointer,
     use->pool.pools().setContents(pointer, how);
   });
 }
+
+cistern_status_t cistern_pool_copy_saved(cistern_pool_t pool, void* to, const void* from,
+                                         size_t bytes, int* copied) {
+  return guarded([&] {
+    requireGiven(to, "to");
+    requireGiven(copied, "copied");
+    const Use<PoolObject> use(wordOf(pool));
+    *copied = use->pool.pools().copySaved(to, from, bytes) ? 1 : 0;
+  });
+}

@@ -74,6 +74,13 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_wake
   });
 }
 
+/// Copies the bytes that the tensor's memory had when its pool fell asleep to `to`, in the host's
+/// memory. `copied`: whether all of them were saved. Returns as cistern_torch_sleep does.
+extern "C" __attribute__((visibility("default"))) const char* cistern_torch_copy_saved(
+    int device, void* to, const void* from, unsigned long long bytes, int* copied) {
+  return told([&] { *copied = cistern::pools(device).copySaved(to, from, bytes) ? 1 : 0; });
+}
+
 /// The tensor's memory has those contents while its pool sleeps, until it is freed. Returns as
 /// cistern_torch_sleep does.
 extern "C" __attribute__((visibility("default"))) const char* cistern_torch_set_contents(

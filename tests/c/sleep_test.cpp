@@ -48,6 +48,13 @@ TEST_CASE("pools sleep and wake, and say what that took", "[c]") {
   slept.size = sizeof slept;
   CHECK(cistern_pools_sleep(&sim.pool, 1, &sim.stream, CISTERN_CONTENTS_SAVE, &slept) ==
         CISTERN_OK);
+  int copied = -1;
+  char read[64];
+  CHECK(cistern_pool_copy_saved(sim.pool, read, block, sizeof read, &copied) == CISTERN_OK);
+  CHECK(copied == 1);
+  CHECK(cistern_pool_copy_saved(sim.pool, read, dropped, sizeof read, &copied) == CISTERN_OK);
+  CHECK(copied == 0);
+  CHECK(cistern_pool_copy_saved(sim.pool, nullptr, block, 1, &copied) == CISTERN_INVALID_ARGUMENT);
   CHECK(sim.asleep());
   CHECK(slept.released >= 48 << 20);
   CHECK(slept.stayed == 0);

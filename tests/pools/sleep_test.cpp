@@ -51,6 +51,26 @@ TEST_CASE("what lies free in a pool goes back, and is not made again at wake",
   rig.free(again);
 }
 
+TEST_CASE("what was saved can be read while the pool sleeps", "[pools][sleep][pages]") {
+  SleepRig rig;
+  void *const block = rig.filled(40 * kMiB, 7), *const dropped = rig.filled(kMiB, 8);
+  rig.pools.setContents(dropped, Contents::kDrop);
+  std::vector<std::uint32_t> read(40 * kMiB / 4);
+  CHECK_FALSE(rig.pools.copySaved(read.data(), block, 4));  // it is awake
+  (void)rig.pools.sleep({rig.id()});
+  REQUIRE(rig.pools.copySaved(read.data(), block, 40 * kMiB));
+  CHECK(read.front() == 7);
+  CHECK(read[1'000'000] == 7 + 1'000'000);
+  REQUIRE(rig.pools.copySaved(read.data(), static_cast<std::byte*>(block) + 400, 8));
+  CHECK((read[0] == 107 && read[1] == 108 && read[2] == 9));
+  CHECK_FALSE(rig.pools.copySaved(read.data(), dropped, 4));
+  CHECK_FALSE(rig.pools.copySaved(read.data(), static_cast<std::byte*>(block) + 1, 41 * kMiB));
+  CHECK(read[0] == 107);
+  (void)rig.pools.wake({rig.id()});
+  CHECK_FALSE(rig.pools.copySaved(read.data(), block, 4));
+  for (void* of : {block, dropped}) rig.free(of);
+}
+
 TEST_CASE("neighbouring pages come back as large ones", "[pools][sleep][pages]") {
   SleepRig rig(simOf(kGiB), "page_size:2M");
   std::vector<void*> blocks;

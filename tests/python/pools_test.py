@@ -151,6 +151,7 @@ def test_pools_sleep_and_wake(allocator):
         assert report.released >= 48 * MIB and report.saved == 24 * MIB and report.stayed == 0
         with pytest.raises(cistern.InvalidStateError, match="asleep"):
             pool.allocate(512, stream)
+        assert len(pool.saved(block, 100)) == 100 and pool.saved(dropped, 100) is None
         allocator.free(dropped)
         woken = cistern.wake(pool, other, keep_host_memory=False)
         assert woken.restored == 24 * MIB and woken.pinned == 0 and woken.mapped < report.released

@@ -69,8 +69,40 @@ def test_torch_memory_saver_is_here_under_its_own_names():
     assert bool((kept.cpu() == 5).all())
     assert dropped.numel() == 4 * MIB
     torch_memory_saver.pause()
+    assert bool((torch_memory_saver.get_cpu_backup(kept) == 5).all())
+    assert torch_memory_saver.get_cpu_backup(dropped) is None
+    torch_memory_saver.retain_cpu_backup = False
     torch_memory_saver.resume()
+    torch_memory_saver.retain_cpu_backup = True
+    assert torch_memory_saver.get_cpu_backup(kept) is None
     assert bool((kept.cpu() == 5).all())
+
+
+def test_tensors_made_while_the_memory_saver_is_disabled_stay():
+    with torch_memory_saver.region("around", enable_cpu_backup=True):
+        inside = filled(4 * MIB, 1)
+        with torch_memory_saver.disable():
+            outside = filled(4 * MIB, 2)
+        again = filled(4 * MIB, 3)
+    before = free()
+    torch_memory_saver.pause("around")
+    assert before + 8 * MIB <= free() < before + 12 * MIB
+    assert bool((outside.cpu() == 2).all())
+    torch_memory_saver.resume("around")
+    assert bool((inside.cpu() == 1).all()) and bool((again.cpu() == 3).all())
+
+
+def test_the_memory_saver_refuses_what_it_cannot_do():
+    for refused in ({"enable_disk_backup": True}, {"enable_cpu_backup": True, "cpu_backup_backend": "mmap"}):
+        with pytest.raises(NotImplementedError), torch_memory_saver.region("x", **refused):
+            pass
+    with pytest.raises(ValueError, match="hook_mode 'none'"):
+        torch_memory_saver.hook_mode = "none"
+    torch_memory_saver.hook_mode = "torch"
+    with pytest.warns(UserWarning, match="memory_margin_bytes has no effect"):
+        torch_memory_saver.memory_margin_bytes = 1 << 30
+    with pytest.raises(ValueError, match="contiguous tensor on a GPU"):
+        torch_memory_saver.get_cpu_backup(torch.zeros(4))
 
 
 def test_the_first_region_has_nccl_register_nothing(monkeypatch):

@@ -113,6 +113,7 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "pools_wake": (_OUT, c_size_t, c_int, POINTER(WakeReportStruct)),
     "pool_is_asleep": (_HANDLE, POINTER(c_int)),
     "pool_set_contents": (_HANDLE, _HANDLE, c_int),
+    "pool_copy_saved": (_HANDLE, _HANDLE, _HANDLE, c_size_t, POINTER(c_int)),
     "capture_pool_id": (_HANDLE, POINTER(PoolIdStruct)),
     "capture_release": (_HANDLE,),
     "statistics": (_HANDLE, POINTER(StatisticsStruct)),

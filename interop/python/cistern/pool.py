@@ -105,6 +105,14 @@ class Pool(Scoped):
         for it, and not the argument of sleep()."""
         check(lib.cistern_pool_set_contents(self._owned.value, address, Contents(contents)))
 
+    def saved(self, address: int, size: SupportsIndex) -> Optional[bytes]:
+        """The `size` bytes that lay at `address` when a pool of the allocator fell asleep. None if not all
+        of them were saved, or if no such pool sleeps."""
+        count = _arguments.whole(size, "size")
+        read, copied = ctypes.create_string_buffer(max(count, 1)), ctypes.c_int()
+        check(lib.cistern_pool_copy_saved(self._owned.value, read, address, count, ctypes.byref(copied)))
+        return read.raw[:count] if copied.value else None
+
     def destroy(self) -> None:
         """Lets go of it and empties its cache; a capture into it keeps it. Does nothing if it is
         destroyed already. InvalidStateError while a scope of it is open."""

@@ -15,6 +15,7 @@ Nothing is preloaded. docs/sleep.md says what differs.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from typing import Any, Iterator, List, Optional
 
 from ._contents import Contents
@@ -30,21 +31,60 @@ def _name(tag: str, backup: bool) -> str:
     return f"torch_memory_saver/{'kept' if backup else 'dropped'}/{tag}"
 
 
+def _check_backup(enabled: bool, backend: Optional[str]) -> None:
+    if backend is None:
+        return
+    if not enabled:
+        raise ValueError("cistern.torch_memory_saver: cpu_backup_backend needs enable_cpu_backup=True")
+    if backend != "pinned":
+        raise NotImplementedError(f"cistern.torch_memory_saver: cpu_backup_backend {backend!r}: backups are pinned")
+
+
 class TorchMemorySaver:
     """Regions whose memory can be paused: given back to the device, at the same addresses."""
 
     def __init__(self) -> None:
         self._off = 0
+        self._hook_mode = "preload"
+        #: Whether host memory stays pinned for the next pause.
+        self.retain_cpu_backup = True
 
     @property
     def enabled(self) -> bool:
         """Whether Cistern is under PyTorch, so that regions can be paused."""
         return _enable.enabled() == "native"
 
+    @property
+    def hook_mode(self) -> str:
+        """Has no effect: nothing is hooked."""
+        return self._hook_mode
+
+    @hook_mode.setter
+    def hook_mode(self, mode: str) -> None:
+        if mode not in ("preload", "torch"):
+            raise ValueError(f"cistern.torch_memory_saver: hook_mode {mode!r} is neither 'preload' nor 'torch'")
+        self._hook_mode = mode
+
+    @property
+    def memory_margin_bytes(self) -> int:
+        """Has no effect: a request takes memory while the device has some."""
+        return 0
+
+    @memory_margin_bytes.setter
+    def memory_margin_bytes(self, value: int) -> None:
+        if value:
+            warnings.warn("cistern.torch_memory_saver: memory_margin_bytes has no effect; "
+                          "torch.cuda.set_per_process_memory_fraction sets a limit", stacklevel=2)
+
     @contextlib.contextmanager
-    def region(self, tag: str = DEFAULT_TAG, enable_cpu_backup: bool = False) -> Iterator[None]:
+    def region(self, tag: str = DEFAULT_TAG, enable_cpu_backup: bool = False,
+               enable_disk_backup: bool = False, cpu_backup_backend: Optional[str] = None) -> Iterator[None]:
         """CUDA tensors made until the end belong to the tag. With `enable_cpu_backup` their bytes are the
-        same after resume(); without it they are anything."""
+        same after resume(); without it they are anything. NotImplementedError for a backup on disk, or in
+        host memory that is not pinned."""
+        _check_backup(enable_cpu_backup, cpu_backup_backend)
+        if enable_disk_backup:
+            raise NotImplementedError("cistern.torch_memory_saver: enable_disk_backup: backups are in host memory")
         if self._off:
             yield
             return
@@ -54,12 +94,11 @@ class TorchMemorySaver:
     @contextlib.contextmanager
     def cuda_graph(self, cuda_graph: Any, pool: Any = None, stream: Any = None,
                    capture_error_mode: str = "global", tag: str = DEFAULT_TAG,
-                   enable_cpu_backup: bool = False) -> Iterator[None]:
-        """torch.cuda.graph(cuda_graph, stream=stream, capture_error_mode=capture_error_mode), whose memory
-        belongs to the `tag`, as region() says of `enable_cpu_backup`. ValueError if a `pool` is given: the
-        tag's serves."""
+                   enable_cpu_backup: bool = False, cpu_backup_backend: Optional[str] = None) -> Iterator[None]:
+        """torch.cuda.graph, whose memory belongs to the tag. ValueError for a `pool`."""
         import torch
 
+        _check_backup(enable_cpu_backup, cpu_backup_backend)
         if pool is not None:
             raise ValueError("cistern.torch_memory_saver: the graph's pool is the tag's: leave `pool` out")
         of = _regions.pool(_name(tag, enable_cpu_backup)).id
@@ -68,12 +107,15 @@ class TorchMemorySaver:
 
     @contextlib.contextmanager
     def disable(self) -> Iterator[None]:
-        """Until the end, region() has no effect."""
-        self._off += 1
-        try:
-            yield
-        finally:
-            self._off -= 1
+        """Until the end, CUDA tensors belong to no region, also within one."""
+        with contextlib.ExitStack() as stack:
+            if _enable.enabled() == "native":
+                stack.enter_context(_regions.outside())
+            self._off += 1
+            try:
+                yield
+            finally:
+                self._off -= 1
 
     def pause(self, tag: Optional[str] = None) -> None:
         """Gives the memory of the tag, or of all tags, back to the device. The program does not use it
@@ -87,7 +129,15 @@ class TorchMemorySaver:
         """The memory of the tag, or of all tags, is at its addresses again."""
         names = self._names(tag, True) + self._names(tag, False)
         if names:
-            _regions.wake(*names)
+            _regions.wake(*names, keep_host_memory=self.retain_cpu_backup)
+
+    def get_cpu_backup(self, x: Any, zero_copy: bool = False) -> Any:
+        """A tensor of the CPU with the bytes that `x`, which is paused, had before; None if it has no
+        backup. It is always a copy, whatever `zero_copy` says. ValueError unless `x` is contiguous and on a
+        GPU."""
+        if not x.is_cuda or not x.is_contiguous():
+            raise ValueError("cistern.torch_memory_saver: a backup is that of a contiguous tensor on a GPU")
+        return _regions.saved(x)
 
     @staticmethod
     def _names(tag: Optional[str], backup: bool) -> List[str]:

@@ -74,11 +74,21 @@ def pool(name: str) -> Any:
 
 @contextlib.contextmanager
 def region(name: str) -> Iterator[None]:
-    """CUDA tensors that this thread makes until the end belong to the region `name`. Errors as of pool(). They may be freed at any
-    time, and so may regions be entered again. While the region sleeps, nothing can be made in it."""
+    """CUDA tensors that this thread makes until the end, on the device that is current now, belong to the
+    region `name`. They may be freed at any time, and a region may be entered again. While it sleeps,
+    nothing can be made in it. Errors as of pool()."""
     import torch
 
     with torch.cuda.use_mem_pool(pool(name)):
+        yield
+
+
+@contextlib.contextmanager
+def outside() -> Iterator[None]:
+    """CUDA tensors that this thread makes until the end belong to no region."""
+    import torch
+
+    with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
         yield
 
 
@@ -135,6 +145,23 @@ def wake(*names: str, keep_host_memory: bool = True) -> Woken:
         woken = Woken(*_on_devices("cistern_torch_wake", known, int(bool(keep_host_memory))))
         _asleep.update(dict.fromkeys(known, False))
         return woken
+
+
+def saved(tensor: Any) -> Any:
+    """A tensor of the CPU with the bytes that `tensor`, which sleeps, had before; None if they were not
+    saved. Pre: it is contiguous."""
+    import torch
+
+    call = _library().cistern_torch_copy_saved
+    call.restype = ctypes.c_char_p
+    call.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulonglong,
+                     ctypes.POINTER(ctypes.c_int))
+    read, copied = torch.empty(tensor.shape, dtype=tensor.dtype), ctypes.c_int()
+    bytes_of = tensor.numel() * tensor.element_size()
+    refused = call(tensor.device.index, read.data_ptr(), tensor.data_ptr(), bytes_of, ctypes.byref(copied))
+    if refused is not None:
+        raise RuntimeError(f"cistern.torch: {refused.decode()}")
+    return read if copied.value else None
 
 
 def asleep(name: str) -> bool:
