@@ -6,9 +6,11 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -127,6 +129,14 @@ bool NamedProcess::isThere() const {
 bool NamedProcess::isOnOurNetwork() const {
   const auto theirs = factsOf(folder_, "ns/net"), ours = factsOf(AT_FDCWD, "/proc/self/ns/net");
   return !theirs || !ours || (theirs->st_ino == ours->st_ino && theirs->st_dev == ours->st_dev);
+}
+
+// Those of its first thread, which in most programs starts them all.
+std::string NamedProcess::children() const {
+  std::istringstream words(read(fmt::format("task/{}/children", number_).c_str()));
+  std::vector<pid_t> all;
+  for (pid_t each = 0; words >> each;) all.push_back(each);
+  return fmt::format("{}", fmt::join(all, ", "));
 }
 
 std::string NamedProcess::read(const char* name) const {

@@ -40,6 +40,8 @@ class NamedProcess {
   bool isThere() const;
   /// Whether a socket of its network can be reached from here.
   bool isOnOurNetwork() const;
+  /// The numbers of its child processes, with a comma between two; empty when they cannot be read.
+  std::string children() const;
   /// The text of a file below its folder in /proc; empty when it cannot be read.
   std::string read(const char* name) const;
 

@@ -90,8 +90,10 @@ SavedState stateOf(const SavingDriver& driver, const NamedProcess& process) {
   const DriverCode code = driver.state(process.number(), &state);
   if (code == kDriverSuccess) return state;
   if (!process.isThere()) refuse(process, "has ended");
-  refuse(process, fmt::format("has no CUDA that the driver could save ({})",
-                              driver.describe("cuCheckpointProcessGetState", code)));
+  const std::string children = process.children();  // `cistern run` has the program as its child
+  refuse(process, fmt::format("has no CUDA that the driver could save ({}){}",
+                              driver.describe("cuCheckpointProcessGetState", code),
+                              children.empty() ? "" : "; it has started " + children));
 }
 
 constexpr const char* kBeyondRepair =

@@ -263,6 +263,15 @@ class Refusals(Case):
                 self.assertEqual(self.refused(verb, process.pid), f"process {process.pid} has no CUDA that the driver "
                                  "could save (cuCheckpointProcessGetState: CUDA_ERROR_1)")
 
+    def test_one_without_cuda_names_those_that_it_has_started(self):
+        with bench.sleeper("sh", "-c", "sleep 60 & sleep 60 & wait") as process:
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            self.until(lambda: len(children.read_text().split()) == 2)
+            started = children.read_text().split()
+            self.assertTrue(self.refused("sleep", process.pid).endswith("; it has started " + ", ".join(started)))
+            for each in started:
+                os.kill(int(each), signal.SIGKILL)
+
     def test_one_that_is_in_the_wrong_state(self):
         pid = self.process()
         self.assertEqual(self.refused("wake", pid), f"process {pid} is not asleep")
