@@ -5,7 +5,6 @@
 // a wake within that time waits for it. Prints one table, and fails if a byte that it looks at is
 // wrong.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -73,7 +72,7 @@ class Numbers {
     host_ = static_cast<std::uint64_t*>(device.hostMalloc(bytes_).orThrow());
     for (std::uint64_t i = 0; i < blocks.live.size(); ++i) host_[2 * i] = host_[2 * i + 1] = i + 1;
     forEachEnd([&](Address at, std::uint64_t* word) {
-      device_.copyIn({{{at, word, 8}}}, stream_).orThrow();
+      device_.copyIn(one(at, word), 1, stream_).orThrow();
     });
     device_.synchronizeStream(stream_).orThrow();
   }
@@ -84,7 +83,7 @@ class Numbers {
   std::uint64_t wrong() {
     std::memset(host_, 0, bytes_);
     forEachEnd([&](Address at, std::uint64_t* word) {
-      device_.copyOut({{{at, word, 8}}}, stream_).orThrow();
+      device_.copyOut(one(at, word), 1, stream_).orThrow();
     });
     device_.synchronizeStream(stream_).orThrow();
     std::uint64_t count = 0;
@@ -97,8 +96,8 @@ class Numbers {
   void forEachEnd(Visit visit) {
     for (std::uint64_t i = 0; i < blocks_.live.size(); ++i) {
       const auto& [at, bytes] = blocks_.live[i];
-      visit(toAddress(at), host_ + 2 * i);
-      visit(toAddress(at) + (bytes - 8) / 8 * 8, host_ + 2 * i + 1);
+      visit(BusCopy{toAddress(at), host_ + 2 * i, 8});
+      visit(BusCopy{toAddress(at) + (bytes - 8) / 8 * 8, host_ + 2 * i + 1, 8});
     }
   }
 
@@ -116,15 +115,15 @@ struct PlainCopy {
 PlainCopy plainCopy(Device& device, Stream stream, std::uint64_t bytes) {
   void* const host = device.hostMalloc(bytes).orThrow();
   const Address memory = device.malloc(bytes).orThrow();
-  const std::array all{BusCopy{memory, host, bytes}};
+  const BusCopy all{memory, host, bytes};
   std::vector<double> out, in;
   for (int i = 0; i < 5; ++i) {
     out.push_back(rate(bytes, timed([&] {
-                         device.copyOut(all, stream).orThrow();
+                         device.copyOut(&all, 1, stream).orThrow();
                          device.synchronizeStream(stream).orThrow();
                        })));
     in.push_back(rate(bytes, timed([&] {
-                        device.copyIn(all, stream).orThrow();
+                        device.copyIn(&all, 1, stream).orThrow();
                         device.synchronizeStream(stream).orThrow();
                       })));
   }

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "cistern/types.hpp"
@@ -86,9 +85,9 @@
   MAY(Copy, copy, copy, Result<void>, \
       (Address to, Address from, std::size_t bytes, Stream stream), (to, from, bytes, stream)) \
   MAY(CopyOut, copyOut, copy_out, Result<void>, \
-      (std::span<const BusCopy> copies, Stream stream), (copies, stream)) \
+      (const BusCopy* copies, std::size_t count, Stream stream), (copies, count, stream)) \
   MAY(CopyIn, copyIn, copy_in, Result<void>, \
-      (std::span<const BusCopy> copies, Stream stream), (copies, stream)) \
+      (const BusCopy* copies, std::size_t count, Stream stream), (copies, count, stream)) \
   MAY(Clear, clear, clear, Result<void>, (Address at, std::size_t bytes, Stream stream), \
       (at, bytes, stream)) \
   /* Pinned host memory, peers */ \

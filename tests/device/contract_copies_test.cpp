@@ -1,5 +1,4 @@
 // Copies between a device and the host's pinned memory, and clearing.
-#include <array>
 #include <cstring>
 #include <vector>
 
@@ -10,8 +9,11 @@ namespace {
 
 constexpr std::size_t kBytes = 3 * kMiB + 4'096;
 
-std::array<BusCopy, 1> one(Address device, void* host, std::size_t bytes) {
-  return {{{device, host, bytes}}};
+Status copyOut(Device& device, const BusCopy& copy, Stream stream) {
+  return device.copyOut(&copy, 1, stream);
+}
+Status copyIn(Device& device, const BusCopy& copy, Stream stream) {
+  return device.copyIn(&copy, 1, stream);
 }
 
 // A backend may leave all three out.
@@ -27,14 +29,14 @@ CONTRACT_TEST("what is copied out and back in is what was written", "[contract]"
   const Address from = device.malloc(kBytes).orThrow(), to = device.malloc(kBytes).orThrow();
   void* const host = device.hostMalloc(kBytes).orThrow();
   work.fill(stream, from, kBytes, 9);
-  device.copyOut(one(from, host, kBytes), stream).orThrow();
-  device.copyIn(one(to, host, kBytes), stream).orThrow();
+  copyOut(device, {from, host, kBytes}, stream).orThrow();
+  copyIn(device, {to, host, kBytes}, stream).orThrow();
   work.verify(stream, to, kBytes, 9);
   CHECK(work.mismatches() == 0);
   std::uint32_t second = 0;
   std::memcpy(&second, static_cast<std::byte*>(host) + 4, sizeof second);
   CHECK(second == 10);
-  CHECK(device.copyOut(one(from, host, 0), stream).ok());
+  CHECK(copyOut(device, {from, host, 0}, stream).ok());
   device.hostFree(host).orThrow();
   device.free(from).orThrow();
   device.free(to).orThrow();
@@ -55,11 +57,11 @@ CONTRACT_TEST("copies of one call are all made", "[contract]", work) {
     out.push_back({from, host, 0});
   }
   REQUIRE(out.size() > 30);
-  device.copyOut(out, stream).orThrow();
-  device.copyIn(in, stream).orThrow();
+  device.copyOut(out.data(), out.size(), stream).orThrow();
+  device.copyIn(in.data(), in.size(), stream).orThrow();
   work.verify(stream, to, kBytes, 9);
   CHECK(work.mismatches() == 0);
-  CHECK(device.copyOut({}, stream).ok());
+  CHECK(device.copyOut(nullptr, 0, stream).ok());
   device.hostFree(host).orThrow();
   device.free(from).orThrow();
   device.free(to).orThrow();
@@ -74,7 +76,7 @@ CONTRACT_TEST("what is cleared is zero", "[contract]", work) {
   std::memset(host, 0x5a, kBytes);
   work.fill(stream, at, kBytes, 9);
   device.clear(at + 512, kBytes - 512, stream).orThrow();
-  device.copyOut(one(at, host, kBytes), stream).orThrow();
+  copyOut(device, {at, host, kBytes}, stream).orThrow();
   device.synchronizeStream(stream).orThrow();
   const auto* const bytes = static_cast<const unsigned char*>(host);
   CHECK(bytes[0] == 9);
@@ -100,11 +102,10 @@ TEST_CASE("a simulated device copies from and to pinned memory alone", "[device]
   const auto device = sim::makeDevice();
   const Address at = device->malloc(kMiB).orThrow();
   std::vector<std::byte> pageable(kMiB);
-  CHECK(device->copyOut(one(at, pageable.data(), kMiB), {}).error().kind ==
-        ErrorKind::kInvalidValue);
+  CHECK(copyOut(*device, {at, pageable.data(), kMiB}, {}).error().kind == ErrorKind::kInvalidValue);
   void* const pinned = device->hostMalloc(kMiB).orThrow();
-  CHECK_FALSE(device->copyIn(one(at, static_cast<std::byte*>(pinned) + 1, kMiB), {}).ok());
-  device->copyOut(one(at, pinned, kMiB), {}).orThrow();
+  CHECK_FALSE(copyIn(*device, {at, static_cast<std::byte*>(pinned) + 1, kMiB}, {}).ok());
+  copyOut(*device, {at, pinned, kMiB}, {}).orThrow();
   const std::uint64_t queued = device->now();
   device->hostFree(pinned).orThrow();  // waits for the copy
   CHECK(device->now() - queued > kMiB / 60);

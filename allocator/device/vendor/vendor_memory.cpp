@@ -44,12 +44,16 @@ Status VendorDevice::doCopy(Address to, Address from, std::size_t bytes, Stream 
                  }));
 }
 
-Status VendorDevice::doCopyOut(std::span<const BusCopy> copies, Stream stream) {
-  return outcome(Call::kCopyOut, onDevice([&] { return copyAll(copies, true, handleOf(stream)); }));
+Status VendorDevice::doCopyOut(const BusCopy* copies, std::size_t count, Stream stream) {
+  return outcome(Call::kCopyOut, onDevice([&] {
+                   return copyAll({copies, count}, true, handleOf(stream));
+                 }));
 }
 
-Status VendorDevice::doCopyIn(std::span<const BusCopy> copies, Stream stream) {
-  return outcome(Call::kCopyIn, onDevice([&] { return copyAll(copies, false, handleOf(stream)); }));
+Status VendorDevice::doCopyIn(const BusCopy* copies, std::size_t count, Stream stream) {
+  return outcome(Call::kCopyIn, onDevice([&] {
+                   return copyAll({copies, count}, false, handleOf(stream));
+                 }));
 }
 
 Status VendorDevice::doClear(Address at, std::size_t bytes, Stream stream) {

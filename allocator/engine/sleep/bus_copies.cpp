@@ -20,12 +20,12 @@ Result<Stream> BusCopies::stream() {
 
 Status BusCopies::out(std::span<const BusCopy> copies) {
   const Result<Stream> on = stream();
-  return on ? device_.copyOut(copies, on.value()) : Status(on.error());
+  return on ? device_.copyOut(copies.data(), copies.size(), on.value()) : Status(on.error());
 }
 
 Status BusCopies::in(std::span<const BusCopy> copies) {
   const Result<Stream> on = stream();
-  return on ? device_.copyIn(copies, on.value()) : Status(on.error());
+  return on ? device_.copyIn(copies.data(), copies.size(), on.value()) : Status(on.error());
 }
 
 Status BusCopies::clear(Address at, std::size_t bytes) {

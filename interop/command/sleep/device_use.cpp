@@ -11,7 +11,7 @@ namespace cistern::command {
 namespace {
 
 using Code = int;  // nvmlReturn_t: 0 is success
-using Device = void*;
+using NvmlDevice = void*;
 
 /// nvmlMemory_t
 struct Memory {
@@ -27,9 +27,9 @@ struct ProcessInfo {
 struct Library {
   Code (*init)() = nullptr;
   Code (*count)(unsigned*) = nullptr;
-  Code (*device)(unsigned, Device*) = nullptr;
-  Code (*memory)(Device, Memory*) = nullptr;
-  Code (*processes)(Device, unsigned*, ProcessInfo*) = nullptr;
+  Code (*device)(unsigned, NvmlDevice*) = nullptr;
+  Code (*memory)(NvmlDevice, Memory*) = nullptr;
+  Code (*processes)(NvmlDevice, unsigned*, ProcessInfo*) = nullptr;
 
   bool isWhole() const {
     return init != nullptr && count != nullptr && device != nullptr && memory != nullptr;
@@ -60,7 +60,7 @@ const Library* library() {
   return works ? &loaded : nullptr;
 }
 
-std::optional<std::uint64_t> bytesOf(const Library& nvml, Device device, pid_t process) {
+std::optional<std::uint64_t> bytesOf(const Library& nvml, NvmlDevice device, pid_t process) {
   if (nvml.processes == nullptr) return std::nullopt;
   std::vector<ProcessInfo> all(512);
   auto count = unsigned(all.size());
@@ -97,7 +97,7 @@ std::vector<DeviceUse> deviceUse(pid_t process) {
   if (nvml == nullptr || nvml->count(&count) != 0) return all;
   for (unsigned i = 0; i < count; ++i) {
     DeviceUse& use = all.emplace_back();
-    Device device = nullptr;
+    NvmlDevice device = nullptr;
     Memory memory{};
     if (nvml->device(i, &device) != 0) continue;
     if (nvml->memory(device, &memory) == 0) use.free_bytes = memory.free;

@@ -79,9 +79,9 @@ class TorchMemorySaver:
     @contextlib.contextmanager
     def region(self, tag: str = DEFAULT_TAG, enable_cpu_backup: bool = False,
                enable_disk_backup: bool = False, cpu_backup_backend: Optional[str] = None) -> Iterator[None]:
-        """CUDA tensors made until the end belong to the tag. With `enable_cpu_backup` their bytes are the
-        same after resume(); without it they are anything. NotImplementedError for a backup on disk, or in
-        host memory that is not pinned."""
+        """CUDA tensors made until the end belong to the `tag`. With `enable_cpu_backup` their bytes are the
+        same after resume(); without it they are anything. NotImplementedError for `enable_disk_backup`,
+        and for a `cpu_backup_backend` other than "pinned"."""
         _check_backup(enable_cpu_backup, cpu_backup_backend)
         if enable_disk_backup:
             raise NotImplementedError("cistern.torch_memory_saver: enable_disk_backup: backups are in host memory")
@@ -95,7 +95,9 @@ class TorchMemorySaver:
     def cuda_graph(self, cuda_graph: Any, pool: Any = None, stream: Any = None,
                    capture_error_mode: str = "global", tag: str = DEFAULT_TAG,
                    enable_cpu_backup: bool = False, cpu_backup_backend: Optional[str] = None) -> Iterator[None]:
-        """torch.cuda.graph, whose memory belongs to the tag. ValueError for a `pool`."""
+        """torch.cuda.graph of `cuda_graph`, with its `stream` and `capture_error_mode`. Its memory belongs to
+        the `tag`; `enable_cpu_backup` and `cpu_backup_backend` are as region() has them. ValueError for a
+        `pool`."""
         import torch
 
         _check_backup(enable_cpu_backup, cpu_backup_backend)

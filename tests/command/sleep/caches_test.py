@@ -2,6 +2,7 @@
 
 caches_test.py COMMAND DRIVERS PROGRAMS"""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -58,8 +59,11 @@ class Caches(bench.Case):
 
     def sockets(self, pid):
         folder = f"/proc/{pid}/fd"
-        return [link for link in (os.readlink(f"{folder}/{each}") for each in os.listdir(folder))
-                if link.startswith("socket:")]
+        links = []
+        for each in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                links.append(os.readlink(f"{folder}/{each}"))
+        return [link for link in links if link.startswith("socket:")]
 
     def threads(self, pid):
         return len(os.listdir(f"/proc/{pid}/task"))

@@ -149,7 +149,7 @@ def wake(*names: str, keep_host_memory: bool = True) -> Woken:
 
 def saved(tensor: Any) -> Any:
     """A tensor of the CPU with the bytes that `tensor`, which sleeps, had before; None if they were not
-    saved. Pre: it is contiguous."""
+    saved. Pre: it is contiguous. RuntimeError without regions."""
     import torch
 
     call = _library().cistern_torch_copy_saved
