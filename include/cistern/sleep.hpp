@@ -43,8 +43,8 @@ struct StayedMemory {
 };
 
 /// The outcome of a sleep. In bytes: released + stayed is what the pools had reserved as the sleep
-/// began. (Other threads may have changed that since the program asked: memoryStats.) While they
-/// sleep they have reserved what has stayed.
+/// began. (Other threads may have changed that since the program asked: memoryStats.) They have
+/// `stayed` bytes reserved while they sleep.
 struct CISTERN_API SleepReport {
   std::uint64_t released = 0;  ///< given back to the device
   std::uint64_t stayed = 0;

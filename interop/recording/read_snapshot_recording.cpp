@@ -1,6 +1,6 @@
 // The JSON of cistern_snapshot: every segment and block at one moment (docs/c-api.md). Living
 // blocks become allocations, and segments what is reserved. A pending block is freed and still in
-// use.
+// use. A block that is asleep lives, and has no memory behind it.
 #include <optional>
 
 #include <fmt/format.h>
@@ -70,19 +70,24 @@ class SnapshotJson final : public trace::ErrorSite {
     next += bytes;
     const std::uint64_t stream = bits(block, "stream");
     const std::string state = text(block, "state");
-    if (state != "allocated" && state != "pending" && state != "free" && state != "unmapped") {
-      fail(fmt::format("expected 'state' to be allocated, pending, free or unmapped, found {}",
-                       trace::quoted(state)));
-    }
-    if (in_pages && state != "unmapped") {
+    requireState(state);
+    if (in_pages && state != "unmapped" && state != "asleep") {
       builder_.memory(EventKind::kMap, where.address, bytes, stream, pool);
     }
     const std::uint64_t requested = number(block, "requested");
-    if (state == "allocated") {
+    if (state == "allocated" || state == "asleep") {
       builder_.allocate(requested, stream, where);
     } else if (state == "pending") {
       builder_.free(builder_.allocate(requested > 0 ? requested : bytes, stream, where));
     }
+  }
+
+  void requireState(const std::string& state) const {
+    for (const char* known : {"allocated", "pending", "free", "unmapped", "asleep"})
+      if (state == known) return;
+    fail(
+        fmt::format("expected 'state' to be allocated, pending, free, unmapped or asleep, found {}",
+                    trace::quoted(state)));
   }
 
   std::uint32_t poolOf(const json& segment) {

@@ -52,7 +52,8 @@ void DeviceState::follow() {
   for (const cistern::SnapshotSegment& segment : snapshot.segments) {
     const TorchPoolId pool = pools.nameOf(segment.pool);
     for (const cistern::SnapshotBlock& block : segment.blocks) {
-      if (block.use != cistern::BlockUse::kAllocated) continue;
+      const bool asleep = block.use == cistern::BlockUse::kAsleep;
+      if (block.use != cistern::BlockUse::kAllocated && !asleep) continue;
       living.push_back({Action::ALLOC, std::size_t(block.address), std::size_t(block.requested),
                         reinterpret_cast<cudaStream_t>(block.stream.raw), pool});
     }

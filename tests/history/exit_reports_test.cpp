@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cistern/pool.hpp"
 #include "tests/history/history_support.hpp"
 #include "tests/support/child_process.hpp"
 
@@ -57,6 +58,17 @@ TEST_CASE("blocks are grouped by stack and label where there is a history") {
   });
   CHECK_THAT(text, ContainsSubstring("    3.00 MiB in 1 block, weights\n        "));
   CHECK_THAT(text, ContainsSubstring(", weights\n        "));
+}
+
+TEST_CASE("blocks whose pool sleeps at the end were never freed") {
+  const std::string text = printedBy("1", [] {
+    SimRig& rig = *new SimRig("page_size:2M");
+    Pools& pools = *new Pools(rig.allocator);
+    MemPool& pool = *new MemPool(pools);
+    (void)pool.allocate(3 * kMiB, Stream{});
+    if (onPages(rig.allocator)) (void)pools.sleep({pool.id()});
+  });
+  CHECK_THAT(text, ContainsSubstring("  never freed:\n    3.00 MiB in 1 block"));
 }
 
 TEST_CASE("an allocator without leaks says so") {

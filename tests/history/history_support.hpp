@@ -1,6 +1,10 @@
-// What the tests of histories share: a dump that is read back, and what lives at its end.
+// What the tests of histories share: a dump that is read back, what lives at its end, and folders
+// and children for dumps of failures.
 #pragma once
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -8,6 +12,7 @@
 
 #include "interop/recording/read_recording.hpp"
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/child_process.hpp"
 #include "tests/support/temporary_file.hpp"
 
 namespace cistern::test {
@@ -32,8 +37,10 @@ inline Picture pictureOf(const Snapshot& snapshot) {
   std::map<Address, Address> runs;
   for (const SnapshotSegment& segment : snapshot.segments) {
     for (const SnapshotBlock& block : segment.blocks) {
-      if (block.use == BlockUse::kAllocated) picture.living[block.address] = block.requested;
-      if (block.use == BlockUse::kUnmapped) continue;
+      const bool away = block.use == BlockUse::kAsleep || block.use == BlockUse::kUnmapped;
+      if (block.use == BlockUse::kAllocated || block.use == BlockUse::kAsleep)
+        picture.living[block.address] = block.requested;
+      if (away) continue;
       const auto before = runs.empty() ? runs.end() : std::prev(runs.end());
       if (before != runs.end() && before->second == block.address)
         before->second += block.bytes;
@@ -94,6 +101,30 @@ inline recording::Recording dumped(CachingAllocator& allocator) {
   const TemporaryFile file("history.trace");
   allocator.dumpHistory(file.path().string());
   return readOne(file.path());
+}
+
+/// A folder that vanishes at the end of a test.
+class Folder {
+ public:
+  Folder() : path_(TemporaryFile("folder").path()) { std::filesystem::create_directory(path_); }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string text() const { return path_.string(); }
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> found(std::filesystem::directory_iterator(path_), {});
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+ private:
+  const std::filesystem::path path_;
+};
+
+/// What `body` returns in a child process. SimRig is checked there.
+inline int exitCodeOfChild(const auto& body) {
+  const int status = statusOfChild([&] { std::_Exit(body()); });
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
 }  // namespace cistern::test

@@ -15,30 +15,6 @@ namespace fs = std::filesystem;
 using recording::EventKind;
 using recording::Recording;
 
-/// A folder that vanishes at the end of a test.
-class Folder {
- public:
-  Folder() : path_(TemporaryFile("folder").path()) { fs::create_directory(path_); }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string text() const { return path_.string(); }
-  std::vector<fs::path> files() const {
-    std::vector<fs::path> found(fs::directory_iterator(path_), {});
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
- private:
-  const fs::path path_;
-};
-
-/// What `body` returns in a child process. SimRig is checked there.
-int exitCodeOfChild(const auto& body) {
-  const int status = statusOfChild([&] { std::_Exit(body()); });
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
-}
-
 std::string failureOf(CachingAllocator& allocator, std::size_t bytes) {
   try {
     (void)allocator.allocate(bytes, Stream{});

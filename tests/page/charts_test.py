@@ -101,6 +101,30 @@ def test_map_legend_has_what_the_map_shows(show):
     assert "all others" not in legend and "waits for other streams" not in legend
 
 
+def test_blocks_that_sleep_are_shown_so_until_they_wake(show):
+    driver = show("sleeping")
+    state = "const at = arguments[0], window = cistern.view.window(0); return [...cistern.asleep.blocks(window, at)]"
+    assert [driver.execute_script(state, at) for at in (4, 5, 6)] == [[0, 0], [0, 1], [0, 0]]
+    for at, asleep in ((4, False), (5, True), (6, False)):
+        driver.execute_script("cistern.view.goEvent(0, arguments[0])", at)
+        settle(driver)
+        assert ("asleep: no memory until its pool wakes" in text(driver, "#map .legend")) == asleep
+        assert ("Pools are asleep: 12 MiB in use has no memory" in text(driver, "#free")) == asleep
+    driver.execute_script("cistern.view.goEvent(0, 5)")
+    box = driver.find_element("css selector", "#map-box")
+    box.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    settle(driver)
+    assert "12 MiB from model.py:31" in text(driver, "#map-block")
+    assert "asleep: no memory until its pool wakes" in text(driver, "#map-block")
+
+
+def test_a_recording_that_may_not_tell_of_all_memory_says_nothing_of_sleep(show):
+    driver = show("sleeping")
+    assert driver.execute_script("""const {recording} = cistern.view;
+        return ["trace", "dump", "snapshot", "pytorch", "rmm"].map(
+            (source) => cistern.asleep.isTold({...recording, source}));""") == [True, True, True, False, False]
+
+
 def test_flame_graph_of_the_failure_and_of_the_chosen_moment(show):
     driver = show()
     assert text(driver, "#flame-detail").startswith("All call stacks: 293 MiB")

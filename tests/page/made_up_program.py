@@ -103,6 +103,13 @@ class Program:
             self.segments.remove(segment)
             self.event(RELEASE, segment[0], segment[1], pool=segment[2], stream=segment[3])
 
+    def sleep(self, segment):
+        """The memory of a segment goes; its blocks live on."""
+        self.event(UNMAP, segment[0], segment[1], pool=segment[2], stream=segment[3])
+
+    def wake(self, segment):
+        self.event(MAP, segment[0], segment[1], pool=segment[2], stream=segment[3])
+
     def mark(self, name):
         self.marks.append(name)
         self.event(MARK, block=len(self.marks) - 1)

@@ -150,6 +150,18 @@ def snapshot_recording():
     return recording
 
 
+def sleeping_recording():
+    """A pool sleeps, while another lives: event 5 is the sleep, event 6 the wake."""
+    program = Program(limit=64 * MIB)
+    program.pools = ["default", "weights (0, 1)"]
+    line = program.stack(MAIN, ("build", "model.py", 31))
+    program.allocate(6 * MIB, line)
+    program.allocate(12 * MIB, line, pool=1)
+    program.sleep(program.segments[1])
+    program.wake(program.segments[1])
+    return models.recording(program, "sleeping", spans=[(0, len(program.events))])
+
+
 def compared():
     """Two nights: attention grew, the log went."""
     before, known = training_recording("monday")
@@ -168,6 +180,7 @@ def named(name):
         "training": lambda: models.model(training_recording()[0]),
         "bare": lambda: models.model(bare_recording()), "compared": compared,
         "failures": lambda: models.model(failing_recording()),
+        "sleeping": lambda: models.model(sleeping_recording()),
         "snapshot": lambda: models.model(snapshot_recording()),
         "empty": lambda: models.model(empty_recording()),
         "both": lambda: models.model(training_recording()[0], bare_recording())

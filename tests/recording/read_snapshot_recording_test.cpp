@@ -35,6 +35,19 @@ TEST_CASE("a snapshot of Cistern gives its blocks and what is reserved") {
   CHECK(freed == 1);
 }
 
+TEST_CASE("a block that is asleep in a snapshot lives, and has no memory") {
+  const Recording r = parsed(replaced(kSnapshot, "\"allocated\"", "\"asleep\""));
+  std::uint64_t reserved = 0;
+  for (const Event& event : r.events) {
+    if (event.kind == EventKind::kMap || event.kind == EventKind::kReserve) reserved += event.value;
+  }
+  CHECK(reserved == 2 * 1024 + 512);
+  CHECK(r.allocations == 2);
+  CHECK(r.events.front().kind == EventKind::kAllocate);
+  CHECK(r.events.front().address == 0x10000);
+  CHECK(r.events.front().value == 1000);
+}
+
 TEST_CASE("a fault in a snapshot of Cistern is named with its place") {
   CHECK(complaint(replaced(kSnapshot, "\"version\":1", "\"version\":2")) ==
         "t: the snapshot: expected version 1, found 2");
@@ -44,8 +57,8 @@ TEST_CASE("a fault in a snapshot of Cistern is named with its place") {
   CHECK(complaint(replaced(kSnapshot, "\"0x10400\"", "\"0x10401\"")) ==
         "t: segments[0].blocks[1]: expected a block at address 0x10400");
   CHECK(complaint(replaced(kSnapshot, "\"free\"", "\"idle\"")) ==
-        "t: segments[0].blocks[2]: expected 'state' to be allocated, pending, free or unmapped, "
-        "found 'idle'");
+        "t: segments[0].blocks[2]: expected 'state' to be allocated, pending, free, unmapped or "
+        "asleep, found 'idle'");
   CHECK(complaint(replaced(kSnapshot, "\"requested\":1000", "\"requested\":-1")) ==
         "t: segments[0].blocks[0]: expected requested to be a number from 0, found number");
   CHECK(complaint(replaced(kSnapshot, "\"size\":512", "\"size\":513")) ==

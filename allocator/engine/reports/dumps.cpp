@@ -50,10 +50,11 @@ void add(HistoryPart& part, const SnapshotSegment& segment) {
   };
   Address from = segment.address;
   for (const SnapshotBlock& block : segment.blocks) {
-    if (block.use == BlockUse::kUnmapped) {
+    if (block.use == BlockUse::kUnmapped || block.use == BlockUse::kAsleep) {
       reserve(from, block.address);
       from = block.address + block.bytes;
-    } else if (block.requested != 0) {
+    }
+    if (block.requested != 0) {
       part.living.push_back({block.address, block.requested, block.stream, 0, 0, pool,
                              block.use == BlockUse::kPending});
     }

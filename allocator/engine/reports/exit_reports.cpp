@@ -48,7 +48,8 @@ Groups groupsOf(Engine& engine, bool recorded) {
   if (!recorded) {
     for (const SnapshotSegment& segment : snapshotOf(engine).segments) {
       for (const SnapshotBlock& block : segment.blocks) {
-        if (block.use == BlockUse::kAllocated) add(groups, {block.requested}, block.requested);
+        const bool held = block.use == BlockUse::kAllocated || block.use == BlockUse::kAsleep;
+        if (held) add(groups, {block.requested}, block.requested);
       }
     }
     return groups;

@@ -59,20 +59,24 @@ void addBlock(History& to, const Heap& heap, const Block& block) {
                 heap.pool().id());
 }
 
-// Pages lie behind the blocks that are no holes.
+// In a range pages lie where a mapping is current. Behind a block that sleeps there is none.
 void addMemory(History& to, const Heap& heap, const HeapSegment& segment) {
   const auto add = [&](Address from, Address end) {
     if (from != end)
       to.addReserved(from, {end - from, heap.stream(), 0, isRange(segment)}, heap.pool().id());
   };
   if (!isRange(segment)) return add(segment.device_base, segment.deviceEnd());
-  Address from = segment.device_base;
-  for (const Block* block = segment.first; block != nullptr; block = block->next) {
-    if (!block->isHole()) continue;
-    add(from, deviceAddress(*block));
-    from = deviceAddress(*block) + block->bytes();
-  }
-  add(from, segment.deviceEnd());
+  const auto& range = static_cast<const pages::PageRange&>(segment);
+  Address from = 0, end = 0;
+  pages::forEachMapping(range, range.base, range.end(), [&](const pages::Mapping& mapping) {
+    if (!mapping.isCurrent()) return;
+    if (mapping.deviceAddress() != end) {
+      add(from, end);
+      from = mapping.deviceAddress();
+    }
+    end = mapping.deviceAddress() + mapping.bytes();
+  });
+  add(from, end);
 }
 
 void addAll(History& to, const std::vector<Heap*>& heaps) {

@@ -10,7 +10,7 @@ cistern.colours = (() => {
     const series = Array.from({length: SERIES}, (_, i) => get(`series-${i + 1}`));
     const names = [
       "page", "panel", "ink", "soft", "line", "accent", "bad", "warn", "reserved", "rest", "dim",
-      "pending", "cursor"
+      "pending", "asleep", "cursor"
     ];
     return {series, ...Object.fromEntries(names.map((name) => [name, get(name)]))};
   }

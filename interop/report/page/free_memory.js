@@ -24,18 +24,21 @@ cistern.freeMemory = (() => {
   /** A moment without an account of its own: what its window shows. */
   function ofWindow(window, at) {
     const sums = cistern.state.sums(window, at);
-    if (sums.reserved === 0)
+    if (sums.reserved === 0 && sums.asleep === 0)
       return [cistern.empty(
           "The recording does not say which memory was reserved, so what was free is not known.")];
     const waiting = sums.waiting > 0 ?
         ` ${units.bytes(sums.waiting)} is freed and waits for other streams’ work.` :
+        "";
+    const asleep = sums.asleep > 0 ?
+        ` Pools are asleep: ${units.bytes(sums.asleep)} in use has no memory until they wake.` :
         "";
     const text = sums.pieces === 0 ?
         "No reserved memory is free." :
         `${units.bytes(sums.free)} of ${units.bytes(sums.reserved)} reserved is free, in ${
             units.counted(sums.pieces, "piece")}; ` +
             `the largest has ${units.bytes(sums.largest)}.`;
-    return [el("p", {text: text + waiting})];
+    return [el("p", {text: text + waiting + asleep})];
   }
 
   function parts(view) {

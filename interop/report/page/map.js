@@ -74,12 +74,13 @@ cistern.Map = class {
       entry(colours.rest, "all others"),
       entry(colours.reserved, tinted ? "pale: reserved, free" : "reserved, free"),
       entry(colours.pending, "freed, waits for other streams"),
+      entry(colours.asleep, "in use, asleep: no memory until its pool wakes"),
       entry(colours.panel, "no memory there, or another segment begins further on")
     ];
-    others[3].firstChild.classList.add("bordered");
+    others[4].firstChild.classList.add("bordered");
     this.keys = [
       ...[...ranks.values()].map((rank, i) => [rank, keys[i]]), [series, others[0]],
-      ["free", others[1]], ["pending", others[2]], ["none", others[3]]
+      ["free", others[1]], ["pending", others[2]], ["asleep", others[3]], ["none", others[4]]
     ];
     this.legendList.replaceChildren(...keys, ...others);
     this.legendFor = null;
@@ -94,10 +95,11 @@ cistern.Map = class {
     const {window} = layout;
     const seen = new Uint8Array(256);  // by rank
     const {born, freed} = window;
+    const away = cistern.asleep.blocks(window, at);
     for (let b = window.placed; b < window.blocks; b += 1)
-      if (born[b] <= at && at < freed[b]) seen[layout.ranks[b]] = 1;
-    const {free, waiting} = cistern.state.sums(window, at);
-    const others = {none: true, free: free > 0, pending: waiting > 0};
+      if (born[b] <= at && at < freed[b] && !away[b]) seen[layout.ranks[b]] = 1;
+    const {free, waiting, asleep} = cistern.state.sums(window, at);
+    const others = {none: true, free: free > 0, pending: waiting > 0, asleep: asleep > 0};
     this.keys.forEach(([key, node]) => {
       node.hidden = !(others[key] ?? seen[key] === 1);
     });

@@ -34,11 +34,13 @@ cistern.mapActs = (map) => {
         `, freed at ${view.time(window.timeAt(window.freed[b]))}` :
         window.first + window.count >= view.recording.events ? ", never freed in this recording" :
                                                                "";
+    const asleep =
+        cistern.asleep.blocks(window, at)[b] ? ", asleep: no memory until its pool wakes" : "";
+    const state = window.lives(b, at) ? age + freed + asleep : "freed, waits for other streams";
     const label = window.label[b] > 0 ? `, labelled “${view.names.label(window.label[b])}”` : "";
     return `${units.bytes(window.bytes[b])} from ${view.names.site(window.stack[b])}${label}, ${
                view.names.pool(window.pool[b])}, ` +
-        `${view.names.stream(window.stream[b])}; ${
-               window.lives(b, at) ? age + freed : "freed, waits for other streams"}`;
+        `${view.names.stream(window.stream[b])}; ${state}`;
   }
 
   function hint(event) {

@@ -94,12 +94,16 @@ cistern.mapPaint = (() => {
     };
   }
 
-  /** Reserved memory, then the blocks that live, then those that wait for other streams. */
+  /**
+   * Reserved memory, then the blocks that live, with memory or asleep, then those that wait for
+   * other streams.
+   */
   function exact(picture, layout, at, ranks, free) {
     const {window, offsets} = layout;
     const {blocks, bytes, born, freed, gone} = window;
     const colours = cistern.colours.now();
-    const pending = pixel(colours.pending);
+    const [pending, away] = [pixel(colours.pending), pixel(colours.asleep)];
+    const asleep = cistern.asleep.blocks(window, at);
     const series = [...colours.series, colours.rest, colours.dim].map((colour) => pixel(colour));
     layout.pieces.forEach((piece) => {
       if (isReserved(piece, at)) picture.run(piece.offset, piece.bytes, free(piece), false);
@@ -107,7 +111,7 @@ cistern.mapPaint = (() => {
     for (let b = window.placed; b < blocks; b += 1) {
       if (born[b] > at) continue;
       if (at < freed[b])
-        picture.run(offsets[b], bytes[b], series[ranks[b]], true);
+        picture.run(offsets[b], bytes[b], asleep[b] ? away : series[ranks[b]], true);
       else if (at < gone[b])
         picture.run(offsets[b], bytes[b], pending, true);
     }

@@ -114,11 +114,14 @@ cistern.state = (() => {
   let known = {};  // two sections ask for the same moment
 
   function summed(window, at) {
-    const found = {asked: 0, blocks: 0, waiting: 0, reserved: 0, free: 0, pieces: 0, largest: 0};
+    const found =
+        {asked: 0, blocks: 0, asleep: 0, waiting: 0, reserved: 0, free: 0, pieces: 0, largest: 0};
+    const asleep = cistern.asleep.blocks(window, at);
     for (let b = 0; b < window.blocks; b += 1) {
       if (window.lives(b, at)) {
         found.asked += window.bytes[b];
         found.blocks += 1;
+        if (asleep[b]) found.asleep += window.bytes[b];
       } else if (window.waits(b, at)) {
         found.waiting += window.bytes[b];
       }

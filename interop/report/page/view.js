@@ -75,7 +75,8 @@ cistern.View = class {
   window(index) {
     if (index === null || index === undefined || !this.recording.windows[index]) return null;
     if (!this.windows[index]) {
-      this.windows[index] = new cistern.Window(this.recording.windows[index]);
+      this.windows[index] =
+          new cistern.Window(this.recording.windows[index], cistern.asleep.isTold(this.recording));
     }
     return this.windows[index];
   }

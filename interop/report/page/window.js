@@ -3,7 +3,9 @@
 // over arrays: block b lives after `at` events if born[b] <= at < freed[b], and waits for other
 // streams' work if freed[b] <= at < gone[b].
 cistern.Window = class {
-  constructor(model) {
+  /** `tellsMemory`: what is not in its ranges has no memory. */
+  constructor(model, tellsMemory) {
+    this.tellsMemory = tellsMemory;
     this.first = model.first;
     this.count = model.count;
     this.startUs = model.start_us;
