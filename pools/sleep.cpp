@@ -1,4 +1,6 @@
 // The verbs of Pools that put pools to sleep, and wake them.
+#include <exception>
+
 #include <fmt/format.h>
 
 #include "allocator/engine/reports/misuse.hpp"
@@ -8,22 +10,23 @@
 namespace cistern {
 namespace {
 
-// Hooks see both ends, however the verb goes. What is told is ready before: nothing of it fails
-// later.
+// Hooks see both ends, however the verb goes: all of them, if one has refused it too. What is told
+// is ready before: nothing of it fails later.
 template <class Verb>
 auto between(PoolRegistry& at, const std::vector<MempoolId_t>& ids, SleepMoment before,
              SleepMoment after, SleepMoment failed, Verb verb) {
   const SleepNotice notices[] = {{before, ids}, {after, ids}, {failed, ids}};
-  (void)at.engine.hooks.sleep(notices[0]);
+  auto& hooks = at.engine.hooks.sleep;
   auto report = [&] {
     try {
+      (void)hooks(notices[0]);
       return verb();
     } catch (...) {
-      (void)at.engine.hooks.sleep(notices[2]);
+      (void)hooks.callEach(notices[2]);
       throw;
     }
   }();
-  (void)at.engine.hooks.sleep(notices[1]);
+  if (const std::exception_ptr thrown = hooks.callEach(notices[1])) std::rethrow_exception(thrown);
   return report;
 }
 

@@ -44,6 +44,7 @@ SleepingPools::Ids eachOnce(const SleepingPools::Ids& ids) {
 
 SleepReport SleepingPools::sleep(const Ids& ids, const Stream* after, Contents contents) {
   if (after != nullptr) engine_.meet(*after);
+  const RelaxedCaptureMode relaxed(engine_.device);  // others' captures stay valid
   const MutexLock lock(turn_);
   Chosen chosen;
   for (const MempoolId_t id : eachOnce(ids)) {
@@ -125,7 +126,6 @@ void SleepingPools::waitFor(Stream stream) {
     end = at.end;
     if (at.forgotten && !end) return;
   }
-  const RelaxedCaptureMode relaxed(engine_.device);
   if (end) return engine_.device.synchronizeEvent(*end).orThrow();
   const Result<CaptureInfo> info = engine_.device.captureInfo(stream);
   if (info && info.value().status != CaptureStatus::kNone) {
@@ -206,6 +206,7 @@ WakeReport SleepingPools::wake(const Ids& ids, HostMemory memory) {
   std::optional<Request> missing;
   std::shared_ptr<void> token;  // the pool stays until it is reported
   {
+    const RelaxedCaptureMode relaxed(engine_.device);
     const MutexLock lock(turn_);
     missing = wakeNow(eachOnce(ids), memory, report);
     if (missing) token = missing->pool->token();
@@ -279,6 +280,8 @@ void SleepingPools::tidy() noexcept {
       }
       if (!busy) emptied.push_back(id);
     }
+    if (emptied.empty()) return;
+    const RelaxedCaptureMode relaxed(engine_.device);
     WakeReport report;
     for (const MempoolId_t id : emptied) (void)wakeNow({id}, HostMemory::kKeep, report);
   } catch (const std::exception&) {  // another time

@@ -169,7 +169,9 @@ class CISTERN_API Pools final {
   void trimHostMemory();
   /// Called by sleep and wake, before and after, without a lock held. After kBeforeSleep comes
   /// kAfterSleep, or kAfterWake if the pools did not fall asleep; the same the other way round. An
-  /// exception before refuses the verb. CachingAllocator::detach takes it away.
+  /// exception before refuses the verb: then all hooks get that end, also those that were not
+  /// called before. An exception after it reaches the caller once all were called; the pools stay
+  /// as the moment says. CachingAllocator::detach takes it away.
   HookId attachSleepHook(std::function<void(const SleepNotice&)> hook);
 
   // ---- What a pool holds: live or draining -----------------------------------------------------

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -108,6 +109,22 @@ class HookList {
       }
     }
     return any;
+  }
+
+  /// Calls each, also those after one that throws. Returns the first exception, or null.
+  std::exception_ptr callEach(Told... told) noexcept {
+    std::exception_ptr first;
+    if (!any_ || (!nests_ && HookScope::inside(this))) return first;
+    const Call call(*this);
+    if (call.hooks == nullptr) return first;
+    for (const Entry& entry : *call.hooks) {
+      try {
+        (void)entry.kept->hook(told...);
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
+    }
+    return first;
   }
 
  private:
