@@ -62,11 +62,11 @@ TEST_CASE("blocks are grouped by stack and label where there is a history") {
 
 TEST_CASE("blocks whose pool sleeps at the end were never freed") {
   const std::string text = printedBy("1", [] {
-    SimRig& rig = *new SimRig("page_size:2M");
-    Pools& pools = *new Pools(rig.allocator);
-    MemPool& pool = *new MemPool(pools);
-    (void)pool.allocate(3 * kMiB, Stream{});
-    if (onPages(rig.allocator)) (void)pools.sleep({pool.id()});
+    static SimRig* const rig = new SimRig("page_size:2M");  // they stay
+    static Pools* const pools = new Pools(rig->allocator);
+    static MemPool* const pool = new MemPool(*pools);
+    (void)pool->allocate(3 * kMiB, Stream{});
+    if (onPages(rig->allocator)) (void)pools->sleep({pool->id()});
   });
   CHECK_THAT(text, ContainsSubstring("  never freed:\n    3.00 MiB in 1 block"));
 }

@@ -11,7 +11,7 @@ namespace {
 using recording::EventKind;
 using recording::Recording;
 
-HistorySettings ring(std::uint64_t most_events = 100'000) {
+HistorySettings keeping(std::uint64_t most_events = 100'000) {
   HistorySettings settings;
   settings.most_events = most_events;
   return settings;
@@ -62,7 +62,7 @@ void checkSame(Sleeper& of) {
 
 TEST_CASE("memory goes at sleep and comes at wake, and blocks live on", "[history][sleep]") {
   Sleeper of;
-  of.allocator.recordHistory(ring());
+  of.allocator.recordHistory(keeping());
   const Picture before = pictureOf(dumped(of.allocator));
   const SleepReport slept = of.pools.sleep({of.pool.id()});
   const Picture asleep = pictureOf(dumped(of.allocator));
@@ -82,7 +82,7 @@ TEST_CASE("a history may begin while a pool sleeps", "[history][sleep]") {
   (void)of.pools.sleep({of.pool.id()});
   checkSame(of);  // without a history: what there is now
   CHECK(pictureOf(dumped(of.allocator)).reserved.empty());
-  of.allocator.recordHistory(ring());
+  of.allocator.recordHistory(keeping());
   checkSame(of);
   of.allocator.free(std::exchange(of.second, nullptr));
   checkSame(of);
@@ -92,7 +92,7 @@ TEST_CASE("a history may begin while a pool sleeps", "[history][sleep]") {
 
 TEST_CASE("a ring that has forgotten a sleep says what there was after it", "[history][sleep]") {
   Sleeper of;
-  of.allocator.recordHistory(ring(4));
+  of.allocator.recordHistory(keeping(4));
   (void)of.pools.sleep({of.pool.id()});
   for (int i = 0; i < 8; ++i) of.allocator.free(of.allocator.allocate(1000, of.s));
   checkSame(of);
