@@ -205,14 +205,14 @@ class CISTERN_API Device {
   /// Queues on `stream` a copy of `bytes` of this device's memory to another place there. Pre: both
   /// ranges are memory of the device, and do not overlap. For programs: the engine copies nothing.
   Status copy(Address to, Address from, std::size_t bytes, Stream stream);
-  /// Queues on `stream` `count` copies of this device's memory to the host, which run in any order.
-  /// Many small ones in one call take hardly longer than one large one. After a failure, any of
-  /// them may run. Pre: each `host` lies in memory of hostMalloc, which is not given back before
+  /// Queues on `stream` `number` copies of this device's memory to the host, which run in any
+  /// order. Many small ones in one call take hardly longer than one large one. After a failure, any
+  /// of them may run. Pre: each `host` lies in memory of hostMalloc, which is not given back before
   /// the copies are complete; `stream` is not {}; no two overlap.
-  Status copyOut(const BusCopy* copies, std::size_t count, Stream stream);
+  Status copyOut(const BusCopy* copies, std::size_t number, Stream stream);
   /// Queues on `stream` copies of the host's memory to this device's. Pre: as copyOut's; the bytes
   /// of the host do not change before the copies are complete.
-  Status copyIn(const BusCopy* copies, std::size_t count, Stream stream);
+  Status copyIn(const BusCopy* copies, std::size_t number, Stream stream);
   /// Queues on `stream` that `bytes` of this device's memory become zero.
   Status clear(Address at, std::size_t bytes, Stream stream);
 

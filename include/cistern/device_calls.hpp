@@ -85,9 +85,9 @@
   MAY(Copy, copy, copy, Result<void>, \
       (Address to, Address from, std::size_t bytes, Stream stream), (to, from, bytes, stream)) \
   MAY(CopyOut, copyOut, copy_out, Result<void>, \
-      (const BusCopy* copies, std::size_t count, Stream stream), (copies, count, stream)) \
+      (const BusCopy* copies, std::size_t number, Stream stream), (copies, number, stream)) \
   MAY(CopyIn, copyIn, copy_in, Result<void>, \
-      (const BusCopy* copies, std::size_t count, Stream stream), (copies, count, stream)) \
+      (const BusCopy* copies, std::size_t number, Stream stream), (copies, number, stream)) \
   MAY(Clear, clear, clear, Result<void>, (Address at, std::size_t bytes, Stream stream), \
       (at, bytes, stream)) \
   /* Pinned host memory, peers */ \

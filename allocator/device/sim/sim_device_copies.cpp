@@ -57,10 +57,10 @@ Status SimDevice::submitBus(Call call, const void* host, Stream stream, Work wor
   return {};
 }
 
-Status SimDevice::doCopyOut(const BusCopy* copies, std::size_t count, Stream stream) {
+Status SimDevice::doCopyOut(const BusCopy* copies, std::size_t number, Stream stream) {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kCopyOut, cost::kCopy); !in.ok()) return in;
-  return submitAll(Call::kCopyOut, {copies, count}, stream, [](const BusCopy& copy) -> Work {
+  return submitAll(Call::kCopyOut, {copies, number}, stream, [](const BusCopy& copy) -> Work {
     const Effect effect = [copy](MemoryView& memory) {
       inPieces(memory, copy.device, copy.bytes, [&](const MemoryView::Bytes& part, auto done) {
         std::memcpy(static_cast<std::byte*>(copy.host) + done, part.data, part.size);
@@ -71,10 +71,10 @@ Status SimDevice::doCopyOut(const BusCopy* copies, std::size_t count, Stream str
   });
 }
 
-Status SimDevice::doCopyIn(const BusCopy* copies, std::size_t count, Stream stream) {
+Status SimDevice::doCopyIn(const BusCopy* copies, std::size_t number, Stream stream) {
   MutexLock lock(mutex_);
   if (Status in = enter(Call::kCopyIn, cost::kCopy); !in.ok()) return in;
-  return submitAll(Call::kCopyIn, {copies, count}, stream, [](const BusCopy& copy) -> Work {
+  return submitAll(Call::kCopyIn, {copies, number}, stream, [](const BusCopy& copy) -> Work {
     const Effect effect = [copy](MemoryView& memory) {
       inPieces(memory, copy.device, copy.bytes, [&](const MemoryView::Bytes& part, auto done) {
         std::memcpy(part.data, static_cast<const std::byte*>(copy.host) + done, part.size);

@@ -44,15 +44,15 @@ Status VendorDevice::doCopy(Address to, Address from, std::size_t bytes, Stream 
                  }));
 }
 
-Status VendorDevice::doCopyOut(const BusCopy* copies, std::size_t count, Stream stream) {
+Status VendorDevice::doCopyOut(const BusCopy* copies, std::size_t number, Stream stream) {
   return outcome(Call::kCopyOut, onDevice([&] {
-                   return copyAll({copies, count}, true, handleOf(stream));
+                   return copyAll({copies, number}, true, handleOf(stream));
                  }));
 }
 
-Status VendorDevice::doCopyIn(const BusCopy* copies, std::size_t count, Stream stream) {
+Status VendorDevice::doCopyIn(const BusCopy* copies, std::size_t number, Stream stream) {
   return outcome(Call::kCopyIn, onDevice([&] {
-                   return copyAll({copies, count}, false, handleOf(stream));
+                   return copyAll({copies, number}, false, handleOf(stream));
                  }));
 }
 
