@@ -104,6 +104,16 @@ def others(torch, chance, most):
     return made
 
 
+def kept(torch, cistern_torch):
+    """What the device has less free while all regions sleep and no cache is full. A new process has the rest."""
+    cistern_torch.sleep()
+    torch.cuda.empty_cache()
+    free, total = free_bytes(torch), torch.cuda.mem_get_info()[1]
+    others_have = torch.cuda.memory_reserved()
+    cistern_torch.wake()
+    return total - free - others_have
+
+
 def rounds(arguments):
     import cistern.torch
 
@@ -145,6 +155,7 @@ def rounds(arguments):
             lost = (free_before - free_bytes(torch)) // MIB
             print(f"after {round_number + 1} rounds: {wrong} wrong results; the driver has {lost} MiB less "
                   f"free than before the first; resident {resident_mib()} MiB", flush=True)
+    print(f"the driver keeps {kept(torch, cistern.torch) // MIB} MiB for the context, modules and graphs")
     print(f"median sleep {1e3 * statistics.median(times['sleep']):.2f} ms, wake "
           f"{1e3 * statistics.median(times['wake']):.2f} ms; the least given back {least // MIB} MiB")
     return 1 if wrong else 0

@@ -117,6 +117,14 @@ def captured(torch, cistern_torch, rank, rounds, count):
     return {"floats": count, "wrong": wrong, "refused": ""}
 
 
+def kept(torch):
+    """The driver's memory beside tensors: the context, modules, and what NCCL has."""
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    free, total = torch.cuda.mem_get_info()
+    return total - free - torch.cuda.memory_reserved()
+
+
 def rank_main(rank, rounds):
     import cistern.torch
 
@@ -128,7 +136,7 @@ def rank_main(rank, rounds):
     expected, _ = trained(torch, cistern.torch, rank, rounds, False)
     losses, released = trained(torch, cistern.torch, rank, rounds, True)
     told = {"rank": rank, "same": losses == expected, "released_mib": released // MIB,
-            "alone": alone(torch, cistern.torch)}
+            "alone": alone(torch, cistern.torch), "kept_mib": kept(torch) // MIB}
     print(json.dumps(told), flush=True)
     for count in (64 << 10, 1 << 20, 8 << 20):
         told = {"rank": rank, **captured(torch, cistern.torch, rank, rounds, count)}
