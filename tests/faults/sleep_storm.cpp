@@ -391,6 +391,32 @@ void SleepStorm::forkOnce() {
   CHECK(WEXITSTATUS(status) == 0);
 }
 
+// The snapshot has each block of the program's, awake or asleep.
+void SleepStorm::checkSnapshot() {
+  std::map<Address, SnapshotBlock> shown;
+  for (const SnapshotSegment& segment : allocator_.snapshot().segments) {
+    for (const SnapshotBlock& block : segment.blocks) shown[block.address] = block;
+  }
+  for (Place& place : places_) {
+    const bool asleep = sleeps(place);
+    for (const Block& block : place.blocks) {
+      const auto found = shown.find(toAddress(block.at));
+      REQUIRE(found != shown.end());
+      CHECK(found->second.requested == block.bytes);
+      const bool away = found->second.use == BlockUse::kAsleep;  // not where its page has stayed
+      CHECK((found->second.use == BlockUse::kAllocated || (away && asleep)));
+    }
+  }
+}
+
+void SleepStorm::toggleHistory() {
+  recorded_ = !recorded_;
+  HistorySettings settings;
+  settings.most_events = 200;
+  if (recorded_) recorded_ = attempt("history", [&] { allocator_.recordHistory(settings); });
+  if (!recorded_) allocator_.stopHistory();
+}
+
 void SleepStorm::checkAll() {
   for (Place& place : places_) {
     if (sleeps(place)) continue;
@@ -398,6 +424,8 @@ void SleepStorm::checkAll() {
       if (block.seed && place.captured.empty()) check(place.s, block.at, block.bytes, *block.seed);
     }
   }
+  checkSnapshot();
+  toggleHistory();
   device_.synchronizeDevice().orThrow();
   REQUIRE(wrong_ == 0);
   REQUIRE(device_.sim().races().empty());

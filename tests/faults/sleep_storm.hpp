@@ -89,6 +89,8 @@ class SleepStorm {
   void hog();
   void forkOnce();
   void checkAll();
+  void checkSnapshot();
+  void toggleHistory();
 
   void fill(Stream s, void* at, std::uint64_t bytes, std::uint32_t seed);
   void check(Stream s, void* at, std::uint64_t bytes, std::uint32_t seed);
@@ -105,6 +107,7 @@ class SleepStorm {
   std::uint32_t next_seed_ = 1;
   std::uint64_t wrong_ = 0;
   std::uint64_t steps_ = 0;
+  bool recorded_ = false;
 };
 
 }  // namespace cistern::test

@@ -1,5 +1,7 @@
 // A history of pools that sleep: their memory goes, and comes back; their blocks live on.
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "cistern/pool.hpp"
 #include "tests/history/history_support.hpp"
@@ -119,6 +121,40 @@ TEST_CASE("a file has the sleep and the wake", "[history][sleep]") {
   CHECK(went == slept.released);
   CHECK(came == woken.mapped);
   CHECK(pictureOf(read) == pictureOf(of.allocator.snapshot()));
+}
+
+TEST_CASE("a history amid sleeps agrees with the snapshot, whatever it has forgotten",
+          "[history][sleep]") {
+  for (const std::uint64_t most_events : {5u, 100u, 100'000u}) {
+    INFO(most_events << " events");
+    Sleeper of;
+    MemPool other(of.pools);
+    std::mt19937 random(7);
+    std::vector<void*> blocks;
+    of.allocator.recordHistory(keeping(most_events));
+    for (int i = 0; i < 600; ++i) {
+      MemPool& pool = random() % 2 ? of.pool : other;
+      const bool asleep = of.pools.isAsleep(pool.id());
+      const auto what = random() % 10;
+      if (what == 0) {
+        (void)of.pools.sleep({pool.id()});
+      } else if (what == 1) {
+        (void)of.pools.wake({pool.id()});
+      } else if (what < 6 && !asleep) {
+        blocks.push_back(pool.allocate(1000 + random() % (6 * kMiB), of.s));
+      } else if (what < 9 && !blocks.empty()) {
+        std::swap(blocks[random() % blocks.size()], blocks.back());
+        of.allocator.free(blocks.back());
+        blocks.pop_back();
+      } else {
+        of.allocator.emptyCache();
+      }
+      if (i % 20 == 0) checkSame(of);
+      if (i % 97 == 0) of.allocator.recordHistory(keeping(most_events));
+    }
+    for (void* block : blocks) of.allocator.free(block);
+    checkSame(of);
+  }
 }
 
 // In a child: a process writes a few dumps only.

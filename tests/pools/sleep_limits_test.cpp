@@ -160,4 +160,39 @@ TEST_CASE("what was said of a block's contents ends with its free", "[pools][sle
   rig.free(third);
 }
 
+// The other stream's work is queued before the sleep; the free comes while the pool sleeps.
+TEST_CASE("a block that other streams have used may be freed while its pool sleeps",
+          "[pools][sleep][pages]") {
+  SleepRig rig(simOf(kGiB, 1'000'000));
+  const Stream other = rig.stream();
+  void* const used = rig.filled(kLimitBytes, 1);
+  void* const kept = rig.filled(kLimitBytes, 2);
+  rig.join(other, rig.s);
+  rig.allocator.recordStream(used, other);
+  rig.touch(other, used);
+  (void)rig.pools.sleep({rig.id()});
+  rig.free(used);
+  rig.audit();
+  (void)rig.pools.wake({rig.id()});
+  rig.audit();
+  rig.finish();
+  CHECK(rig.wrong(kept, kLimitBytes, 2) == 0);
+  void* const again = rig.filled(kLimitBytes, 3);
+  CHECK(rig.wrong(again, kLimitBytes, 3) == 0);
+  rig.free(again);
+  rig.free(kept);
+  rig.finish();
+  rig.pool.emptyCache();
+  CHECK(rig.taken() == 0);
+}
+
+TEST_CASE("a pool without memory sleeps, refuses requests, and wakes", "[pools][sleep][pages]") {
+  SleepRig rig;
+  CHECK(rig.pools.sleep({rig.id()}).released == 0);
+  CHECK(rig.pools.isAsleep(rig.id()));
+  CHECK(refusedFor(rig.id(), "asleep", [&] { (void)rig.pool.allocate(kMiB, rig.s); }));
+  CHECK(rig.pools.wake({rig.id()}).mapped == 0);
+  rig.free(rig.pool.allocate(kMiB, rig.s));
+}
+
 }  // namespace cistern::test
