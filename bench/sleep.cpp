@@ -1,9 +1,10 @@
-// bench_sleep [--bytes 8GiB] [--rounds 5] [--pause 200]: what sleep and wake take, beside one plain
-// copy each way. A pool gets so many bytes, half of them in blocks under 1 MiB, and every second
-// block is freed. It sleeps and wakes: first with no host memory pinned, then in rounds with the
-// memory kept. Between the two are so many milliseconds: the driver clears what was given back, and
-// a wake within that time waits for it. Prints one table, and fails if a byte that it looks at is
-// wrong.
+// bench_sleep [--bytes 8GiB] [--rounds 5] [--pause 200] [--largest 64MiB] [--free-every 2]: what
+// sleep and wake take, beside one plain copy each way. A pool gets so many bytes, half of them in
+// blocks under 1 MiB, all of them if no larger ones are asked for. Every second block is freed. A
+// simulated device's time is its own. The pool sleeps and wakes: first with no host memory pinned,
+// then in rounds with the memory kept. Between the two are so many milliseconds: the driver clears
+// what was given back, and a wake within that time waits for it. Prints one table, and fails if a
+// byte that it looks at is wrong.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -19,18 +20,39 @@
 #include "allocator/base/bytes.hpp"
 #include "bench/harness/command_line.hpp"
 #include "cistern/pool.hpp"
+#include "cistern/sim.hpp"
 
 namespace cistern::bench {
 namespace {
 
 using Seconds = double;
 
-template <class Work>
-Seconds timed(Work work) {
-  const auto since = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-}
+/// A simulated device's time, or else the host's.
+class Clock {
+ public:
+  explicit Clock(Device& device) : sim_(dynamic_cast<sim::SimulatedDevice*>(&device)) {}
+
+  template <class Work>
+  Seconds operator()(Work work) const {
+    const double since = now();
+    work();
+    return now() - since;
+  }
+
+ private:
+  double now() const {
+    if (sim_ != nullptr) return double(sim_->now()) / 1e9;
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(since).count();
+  }
+
+  sim::SimulatedDevice* sim_;
+};
+
+struct Mix {
+  std::uint64_t bytes, largest;
+  std::size_t free_every;
+};
 
 double rate(std::uint64_t bytes, Seconds took) { return double(bytes) / took / 1e9; }
 
@@ -44,20 +66,28 @@ struct Blocks {
     void* at;
     std::uint64_t bytes;
   };
-  /// Half of the bytes in blocks of 4 KiB to 1 MiB, half in blocks of 1 to 64 MiB, mixed.
-  Blocks(CachingAllocator& allocator, MemPool& pool, Stream stream, std::uint64_t bytes) {
+  /// Half of the bytes in blocks of 4 KiB to 1 MiB, half in larger ones, mixed.
+  Blocks(CachingAllocator& allocator, MemPool& pool, Stream stream, const Mix& mix) {
     std::mt19937_64 random(1);
+    const auto between = [&](std::uint64_t least, std::uint64_t most) {
+      return least + random() % (most - least);
+    };
     std::vector<Block> all;
-    for (std::uint64_t small = 0, large = 0; small + large < bytes;) {
-      const bool is_small = small <= large;
-      const std::uint64_t size =
-          is_small ? 4 * kKiB + random() % (1020 * kKiB) : kMiB + random() % (63 * kMiB);
+    for (std::uint64_t small = 0, large = 0; small + large < mix.bytes;) {
+      const bool is_small = mix.largest <= kMiB || small <= large;
+      const std::uint64_t size = is_small
+                                     ? between(4 * kKiB, std::min<std::uint64_t>(kMiB, mix.largest))
+                                     : between(kMiB, mix.largest);
       (is_small ? small : large) += size;
       all.push_back({pool.allocate(size, stream), size});
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
-      i % 2 == 0 ? allocator.free(all[i].at) : live.push_back(all[i]);
-      if (i % 2 != 0) live_bytes += all[i].bytes;
+      if (i % mix.free_every == 0) {
+        allocator.free(all[i].at);
+      } else {
+        live.push_back(all[i]);
+        live_bytes += all[i].bytes;
+      }
     }
   }
   std::vector<Block> live;
@@ -71,9 +101,7 @@ class Numbers {
       : device_(device), blocks_(blocks), stream_(stream), bytes_(blocks.live.size() * 16) {
     host_ = static_cast<std::uint64_t*>(device.hostMalloc(bytes_).orThrow());
     for (std::uint64_t i = 0; i < blocks.live.size(); ++i) host_[2 * i] = host_[2 * i + 1] = i + 1;
-    forEachEnd([&](Address at, std::uint64_t* word) {
-      device_.copyIn(one(at, word), 1, stream_).orThrow();
-    });
+    forEachEnd([&](const BusCopy& word) { device_.copyIn(&word, 1, stream_).orThrow(); });
     device_.synchronizeStream(stream_).orThrow();
   }
   ~Numbers() { (void)device_.hostFree(host_); }
@@ -82,9 +110,7 @@ class Numbers {
 
   std::uint64_t wrong() {
     std::memset(host_, 0, bytes_);
-    forEachEnd([&](Address at, std::uint64_t* word) {
-      device_.copyOut(one(at, word), 1, stream_).orThrow();
-    });
+    forEachEnd([&](const BusCopy& word) { device_.copyOut(&word, 1, stream_).orThrow(); });
     device_.synchronizeStream(stream_).orThrow();
     std::uint64_t count = 0;
     for (std::uint64_t i = 0; i < 2 * blocks_.live.size(); ++i) count += host_[i] != i / 2 + 1;
@@ -113,6 +139,7 @@ struct PlainCopy {
 };
 
 PlainCopy plainCopy(Device& device, Stream stream, std::uint64_t bytes) {
+  const Clock timed(device);
   void* const host = device.hostMalloc(bytes).orThrow();
   const Address memory = device.malloc(bytes).orThrow();
   const BusCopy all{memory, host, bytes};
@@ -146,20 +173,24 @@ struct Rounds {
 };
 
 void run(CommandLine& line) {
-  const std::uint64_t bytes = parseBytes(line.takeOr("bytes", "8GiB"));
+  const Mix mix{parseBytes(line.takeOr("bytes", "8GiB")),
+                parseBytes(line.takeOr("largest", "64MiB")),
+                line.takeCount("free-every").value_or(2)};
   const std::size_t rounds = line.takeCount("rounds").value_or(5);
   const std::chrono::milliseconds pause(line.takeCount("pause").value_or(200));
   const std::string backend = line.takeOr("device", "auto");
-  line.requireAllTaken("--bytes, --rounds, --pause, --device");
+  line.requireAllTaken("--bytes, --largest, --free-every, --rounds, --pause, --device");
+  if (mix.largest <= 4 * kKiB || mix.free_every < 2)
+    throw std::invalid_argument(
+        "bench_sleep: --largest is over 4 KiB, and --free-every at least 2");
   const std::unique_ptr<Device> device = openDevice(backend);
-  if (device->backend() == "sim")
-    fmt::print("bench_sleep: the device is simulated, and the figures mean nothing\n");
   const Stream stream = device->createStream().orThrow();
-  const PlainCopy plain = plainCopy(*device, stream, std::min(bytes, 2 * kGiB));
+  const Clock timed(*device);
+  const PlainCopy plain = plainCopy(*device, stream, std::min(mix.bytes, 2 * kGiB));
   CachingAllocator allocator(*device);
   Pools pools(allocator);
   MemPool pool(pools);
-  const Blocks blocks(allocator, pool, stream, bytes);
+  const Blocks blocks(allocator, pool, stream, mix);
   Numbers numbers(*device, blocks, stream);
   Rounds all;
 
@@ -188,7 +219,7 @@ void run(CommandLine& line) {
   }
 
   fmt::print("\n{}: {} allocated, {} blocks of {} left, {} reserved\n\n", device->name(),
-             formatBytes(bytes), blocks.live.size(), formatBytes(blocks.live_bytes),
+             formatBytes(mix.bytes), blocks.live.size(), formatBytes(blocks.live_bytes),
              formatBytes(cold.released + cold.stayed));
   fmt::print("| {:<28} | {:>9} | {:>8} | {:>8} |\n|---|---|---|---|\n", "", "ms", "GB/s",
              "of plain");
