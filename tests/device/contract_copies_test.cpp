@@ -7,7 +7,7 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::size_t kBytes = 3 * kMiB + 4'096;
+constexpr std::size_t kCopiedBytes = 3 * kMiB + 4'096;
 
 Status copyOut(Device& device, const BusCopy& copy, Stream stream) {
   return device.copyOut(&copy, 1, stream);
@@ -26,12 +26,13 @@ CONTRACT_TEST("what is copied out and back in is what was written", "[contract]"
   Device& device = work.device();
   if (!copies(device)) return;
   ScopedStream stream(device);
-  const Address from = device.malloc(kBytes).orThrow(), to = device.malloc(kBytes).orThrow();
-  void* const host = device.hostMalloc(kBytes).orThrow();
-  work.fill(stream, from, kBytes, 9);
-  copyOut(device, {from, host, kBytes}, stream).orThrow();
-  copyIn(device, {to, host, kBytes}, stream).orThrow();
-  work.verify(stream, to, kBytes, 9);
+  const Address from = device.malloc(kCopiedBytes).orThrow(),
+                to = device.malloc(kCopiedBytes).orThrow();
+  void* const host = device.hostMalloc(kCopiedBytes).orThrow();
+  work.fill(stream, from, kCopiedBytes, 9);
+  copyOut(device, {from, host, kCopiedBytes}, stream).orThrow();
+  copyIn(device, {to, host, kCopiedBytes}, stream).orThrow();
+  work.verify(stream, to, kCopiedBytes, 9);
   CHECK(work.mismatches() == 0);
   std::uint32_t second = 0;
   std::memcpy(&second, static_cast<std::byte*>(host) + 4, sizeof second);
@@ -46,12 +47,14 @@ CONTRACT_TEST("copies of one call are all made", "[contract]", work) {
   Device& device = work.device();
   if (!copies(device)) return;
   ScopedStream stream(device);
-  const Address from = device.malloc(kBytes).orThrow(), to = device.malloc(kBytes).orThrow();
-  std::byte* const host = static_cast<std::byte*>(device.hostMalloc(kBytes).orThrow());
-  work.fill(stream, from, kBytes, 9);
+  const Address from = device.malloc(kCopiedBytes).orThrow(),
+                to = device.malloc(kCopiedBytes).orThrow();
+  std::byte* const host = static_cast<std::byte*>(device.hostMalloc(kCopiedBytes).orThrow());
+  work.fill(stream, from, kCopiedBytes, 9);
   std::vector<BusCopy> out, in;
-  for (std::size_t at = 0, bytes = 4; at < kBytes; at += bytes, bytes = bytes * 3 / 8 * 4 + 4) {
-    bytes = std::min(bytes, kBytes - at);
+  for (std::size_t at = 0, bytes = 4; at < kCopiedBytes;
+       at += bytes, bytes = bytes * 3 / 8 * 4 + 4) {
+    bytes = std::min(bytes, kCopiedBytes - at);
     out.push_back({from + at, host + at, bytes});
     in.insert(in.begin(), {to + at, host + at, bytes});
     out.push_back({from, host, 0});
@@ -59,7 +62,7 @@ CONTRACT_TEST("copies of one call are all made", "[contract]", work) {
   REQUIRE(out.size() > 30);
   device.copyOut(out.data(), out.size(), stream).orThrow();
   device.copyIn(in.data(), in.size(), stream).orThrow();
-  work.verify(stream, to, kBytes, 9);
+  work.verify(stream, to, kCopiedBytes, 9);
   CHECK(work.mismatches() == 0);
   CHECK(device.copyOut(nullptr, 0, stream).ok());
   device.hostFree(host).orThrow();
@@ -71,17 +74,17 @@ CONTRACT_TEST("what is cleared is zero", "[contract]", work) {
   Device& device = work.device();
   if (!copies(device)) return;
   ScopedStream stream(device);
-  const Address at = device.malloc(kBytes).orThrow();
-  void* const host = device.hostMalloc(kBytes).orThrow();
-  std::memset(host, 0x5a, kBytes);
-  work.fill(stream, at, kBytes, 9);
-  device.clear(at + 512, kBytes - 512, stream).orThrow();
-  copyOut(device, {at, host, kBytes}, stream).orThrow();
+  const Address at = device.malloc(kCopiedBytes).orThrow();
+  void* const host = device.hostMalloc(kCopiedBytes).orThrow();
+  std::memset(host, 0x5a, kCopiedBytes);
+  work.fill(stream, at, kCopiedBytes, 9);
+  device.clear(at + 512, kCopiedBytes - 512, stream).orThrow();
+  copyOut(device, {at, host, kCopiedBytes}, stream).orThrow();
   device.synchronizeStream(stream).orThrow();
   const auto* const bytes = static_cast<const unsigned char*>(host);
   CHECK(bytes[0] == 9);
-  CHECK(std::vector<unsigned char>(bytes + 512, bytes + kBytes) ==
-        std::vector<unsigned char>(kBytes - 512));
+  CHECK(std::vector<unsigned char>(bytes + 512, bytes + kCopiedBytes) ==
+        std::vector<unsigned char>(kCopiedBytes - 512));
   device.hostFree(host).orThrow();
   device.free(at).orThrow();
 }

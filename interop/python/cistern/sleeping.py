@@ -8,15 +8,13 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Protocol, Tuple
 
 from . import _arguments
 from ._arguments import StreamLike
 from ._contents import Contents
 from ._native import SleepReportStruct, WakeReportStruct, check, lib
-
-if TYPE_CHECKING:
-    from .pool import Pool
+from ._owned import Owned
 
 
 class SleepReport(NamedTuple):
@@ -37,13 +35,19 @@ class WakeReport(NamedTuple):
     resident: int  #: host memory of the process afterwards
 
 
-def _handles(pools: Tuple[Pool, ...]) -> ctypes.Array[ctypes.c_void_p]:
+class Sleeper(Protocol):
+    """A Pool, as far as sleep needs to know it."""
+
+    _owned: Owned
+
+
+def _handles(pools: Tuple[Sleeper, ...]) -> ctypes.Array[ctypes.c_void_p]:
     if not pools:
         raise TypeError("at least one pool is needed")
     return (ctypes.c_void_p * len(pools))(*(pool._owned.value for pool in pools))
 
 
-def sleep(*pools: Pool, contents: Contents = Contents.SAVE,
+def sleep(*pools: Sleeper, contents: Contents = Contents.SAVE,
           after: Optional[StreamLike] = None) -> SleepReport:
     """The pools, all of one allocator, give their memory to the device. Their blocks keep their addresses,
     and may be freed; nothing may use them, and nothing is allocated there, before wake(). `contents`: the
@@ -59,7 +63,7 @@ def sleep(*pools: Pool, contents: Contents = Contents.SAVE,
     return SleepReport(report.released, report.stayed, report.saved, report.pinned_anew)
 
 
-def wake(*pools: Pool, keep_host_memory: bool = True) -> WakeReport:
+def wake(*pools: Sleeper, keep_host_memory: bool = True) -> WakeReport:
     """The pools have their memory again, with the bytes of their blocks, at the same addresses. All of
     them wake, or none: OutOfMemoryError says who holds the memory. `keep_host_memory`: what was pinned
     stays so for the next sleep, which is faster then."""
