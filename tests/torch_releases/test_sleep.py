@@ -136,3 +136,14 @@ def test_a_region_does_not_sleep_once_nccl_may_have_registered_memory(monkeypatc
         cistern.torch.sleep("captured")
     assert not cistern.torch.asleep("captured")
     torch.distributed.destroy_process_group()
+
+
+def test_a_graph_does_not_replay_while_its_region_sleeps():
+    graph, made = captured()
+    graph.replay()
+    cistern.torch.sleep("captured")
+    with pytest.raises(RuntimeError, match="region 'captured' is asleep: wake it first"):
+        graph.replay()
+    cistern.torch.wake("captured")
+    graph.replay()
+    del made

@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .._contents import Contents
-from . import _collectives, _enable, _native
+from . import _collectives, _enable, _native, _replays
 
 
 class Slept(NamedTuple):
@@ -67,9 +67,17 @@ def pool(name: str) -> Any:
             import torch
 
             _collectives.register_nothing()
+            _replays.follow(_sleeping)
             _pools[name] = torch.cuda.MemPool()
             _asleep[name] = False
         return _pools[name]
+
+
+def _sleeping(pool_id: Tuple[int, int]) -> Optional[str]:
+    """The name of the region that the pool is, if it sleeps."""
+    if not any(_asleep.values()):
+        return None
+    return next((name for name, of in _pools.items() if _asleep[name] and tuple(of.id) == tuple(pool_id)), None)
 
 
 @contextlib.contextmanager
