@@ -28,8 +28,8 @@ struct Library {
   Code (*init)() = nullptr;
   Code (*count)(unsigned*) = nullptr;
   Code (*device)(unsigned, NvmlDevice*) = nullptr;
-  Code (*memory)(NvmlDevice, Memory*) = nullptr;
-  Code (*processes)(NvmlDevice, unsigned*, ProcessInfo*) = nullptr;
+  Code (*memory)(NvmlDevice, void*) = nullptr;
+  Code (*processes)(NvmlDevice, unsigned*, void*) = nullptr;
 
   bool isWhole() const {
     return init != nullptr && count != nullptr && device != nullptr && memory != nullptr;

@@ -32,11 +32,11 @@ struct SavingDriver {
   DriverCode (*init)(unsigned flags) = nullptr;                            ///< cuInit
   DriverCode (*version)(int* version) = nullptr;                           ///< cuDriverGetVersion
   DriverCode (*error_name)(DriverCode code, const char** name) = nullptr;  ///< cuGetErrorName
-  DriverCode (*state)(int pid, SavedState* state) = nullptr;  ///< cuCheckpointProcessGetState
-  DriverCode (*lock)(int pid, LockArguments*) = nullptr;      ///< cuCheckpointProcessLock
-  DriverCode (*save)(int pid, void*) = nullptr;               ///< cuCheckpointProcessCheckpoint
-  DriverCode (*restore)(int pid, void*) = nullptr;            ///< cuCheckpointProcessRestore
-  DriverCode (*unlock)(int pid, void*) = nullptr;             ///< cuCheckpointProcessUnlock
+  DriverCode (*state)(int pid, int* state) = nullptr;      ///< cuCheckpointProcessGetState
+  DriverCode (*lock)(int pid, void* arguments) = nullptr;  ///< cuCheckpointProcessLock
+  DriverCode (*save)(int pid, void*) = nullptr;            ///< cuCheckpointProcessCheckpoint
+  DriverCode (*restore)(int pid, void*) = nullptr;         ///< cuCheckpointProcessRestore
+  DriverCode (*unlock)(int pid, void*) = nullptr;          ///< cuCheckpointProcessUnlock
 
   /// "cuCheckpointProcessLock: CUDA_ERROR_NOT_READY"
   std::string describe(const char* call, DriverCode code) const;

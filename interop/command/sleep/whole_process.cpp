@@ -86,9 +86,9 @@ class Turn {
 };
 
 SavedState stateOf(const SavingDriver& driver, const NamedProcess& process) {
-  auto state = SavedState::kRunning;
+  int state = 0;
   const DriverCode code = driver.state(process.number(), &state);
-  if (code == kDriverSuccess) return state;
+  if (code == kDriverSuccess) return SavedState(state);
   if (!process.isThere()) refuse(process, "has ended");
   const std::string children = process.children();  // `cistern run` has the program as its child
   refuse(process, fmt::format("has no CUDA that the driver could save ({}){}",
@@ -108,9 +108,9 @@ std::string reason(const SavingDriver& driver, const NamedProcess& process, cons
 
 /// What has become of a process whose step has failed.
 std::string fateOf(const SavingDriver& driver, const NamedProcess& process) {
-  auto state = SavedState::kRunning;
+  int state = 0;
   if (!process.isThere() || driver.state(process.number(), &state) != kDriverSuccess) return "";
-  switch (state) {
+  switch (SavedState(state)) {
     case SavedState::kRunning:
       return "; it goes on";
     case SavedState::kLocked:

@@ -46,12 +46,14 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned, void** device) {
   *device = nullptr;
   return 0;
 }
-int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
-  *memory = {1ULL << 30, 1ULL << 30, 0};
-  eachProcess([&](unsigned, unsigned long long bytes) { memory->free -= bytes; });
+int nvmlDeviceGetMemoryInfo(void*, void* told) {
+  auto& memory = *static_cast<Memory*>(told);
+  memory = {1ULL << 30, 1ULL << 30, 0};
+  eachProcess([&](unsigned, unsigned long long bytes) { memory.free -= bytes; });
   return 0;
 }
-int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, ProcessInfo* all) {
+int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void* told) {
+  auto* const all = static_cast<ProcessInfo*>(told);
   unsigned filled = 0;
   eachProcess([&](unsigned pid, unsigned long long bytes) {
     if (std::getenv("FAKE_OTHER_NAMESPACE") == nullptr && filled < *count)
