@@ -164,12 +164,15 @@ def saved(tensor: Any) -> Any:
     call.restype = ctypes.c_char_p
     call.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulonglong,
                      ctypes.POINTER(ctypes.c_int))
-    read, copied = torch.empty(tensor.shape, dtype=tensor.dtype), ctypes.c_int()
+    read, copied = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu"), ctypes.c_int()
     bytes_of = tensor.numel() * tensor.element_size()
     refused = call(tensor.device.index, read.data_ptr(), tensor.data_ptr(), bytes_of, ctypes.byref(copied))
     if refused is not None:
         raise RuntimeError(f"cistern.torch: {refused.decode()}")
-    return read if copied.value else None
+    if not copied.value:
+        return None
+    read = read.conj() if tensor.is_conj() else read
+    return -read if tensor.is_neg() else read
 
 
 def asleep(name: str) -> bool:
