@@ -15,6 +15,7 @@ Nothing is preloaded. docs/sleep.md says what differs.
 from __future__ import annotations
 
 import contextlib
+import threading
 import warnings
 from typing import Any, Iterator, List, Optional
 
@@ -40,11 +41,17 @@ def _check_backup(enabled: bool, backend: Optional[str]) -> None:
         raise NotImplementedError(f"cistern.torch_memory_saver: cpu_backup_backend {backend!r}: backups are pinned")
 
 
+class _Disabled(threading.local):
+    """How often the thread has disabled regions."""
+
+    times = 0
+
+
 class TorchMemorySaver:
     """Regions whose memory can be paused: given back to the device, at the same addresses."""
 
     def __init__(self) -> None:
-        self._off = 0
+        self._off = _Disabled()
         self._hook_mode = "preload"
         #: Whether host memory stays pinned for the next pause.
         self.retain_cpu_backup = True
@@ -85,7 +92,7 @@ class TorchMemorySaver:
         _check_backup(enable_cpu_backup, cpu_backup_backend)
         if enable_disk_backup:
             raise NotImplementedError("cistern.torch_memory_saver: enable_disk_backup: backups are in host memory")
-        if self._off:
+        if self._off.times:
             yield
             return
         with _regions.region(_name(tag, enable_cpu_backup)):
@@ -109,15 +116,15 @@ class TorchMemorySaver:
 
     @contextlib.contextmanager
     def disable(self) -> Iterator[None]:
-        """Until the end, CUDA tensors belong to no region, also within one."""
+        """Until the end, CUDA tensors that this thread makes belong to no region, also within one."""
         with contextlib.ExitStack() as stack:
             if _enable.enabled() == "native":
                 stack.enter_context(_regions.outside())
-            self._off += 1
+            self._off.times += 1
             try:
                 yield
             finally:
-                self._off -= 1
+                self._off.times -= 1
 
     def pause(self, tag: Optional[str] = None) -> None:
         """Gives the memory of the tag, or of all tags, back to the device. The program does not use it
