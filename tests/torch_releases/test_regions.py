@@ -2,11 +2,22 @@
 
 import threading
 
+import pytest
 import torch
 
+import cistern.torch
+from cistern.torch import _regions
 from cistern.torch_memory_saver import torch_memory_saver
 
 MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    """Free memory of regions stays theirs, until they sleep."""
+    yield
+    cistern.torch.sleep(contents=cistern.Contents.DROP)
+    cistern.torch.wake(keep_host_memory=False)
 
 
 def filled(count, value):
@@ -15,6 +26,98 @@ def filled(count, value):
 
 def holds(tensor, value):
     return bool((tensor.cpu() == value).all())
+
+
+def filled_on(device, region, value):
+    torch.cuda.set_device(device)
+    with cistern.torch.region(region):
+        return filled(8 * MIB, value)
+
+
+def test_a_region_sleeps_on_each_device_that_it_was_entered_on():
+    tensors = [filled_on(device, "devices", device) for device in (0, 1, 1)]
+    before = [torch.cuda.mem_get_info(device)[0] for device in (0, 1)]
+    assert cistern.torch.sleep("devices").saved == 24 * MIB
+    assert torch.cuda.mem_get_info(0)[0] >= before[0] + 8 * MIB
+    assert torch.cuda.mem_get_info(1)[0] >= before[1] + 16 * MIB
+    cistern.torch.wake("devices")
+    assert all(holds(tensor, tensor.device.index) for tensor in tensors)
+
+
+def test_a_region_that_sleeps_refuses_tensors_on_a_device_that_is_new_to_it():
+    first = filled_on(0, "one device", 1)
+    cistern.torch.sleep("one device")
+    with pytest.raises(RuntimeError, match="is asleep: wake it first"):
+        filled_on(1, "one device", 2)
+    cistern.torch.wake("one device")
+    assert holds(filled_on(1, "one device", 2), 2) and holds(first, 1)
+
+
+def test_a_region_of_which_a_part_sleeps_is_asleep(monkeypatch):
+    tensors = [filled_on(device, "part", device) for device in (0, 1)]
+    call = _regions._call
+
+    def call_the_first(verb, device, *arguments):
+        if device == 1:
+            raise RuntimeError("device 1 refuses")
+        return call(verb, device, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_regions, "_call", call_the_first)
+        with pytest.raises(RuntimeError, match="device 1 refuses"):
+            cistern.torch.sleep("part")
+    assert cistern.torch.asleep("part")
+    assert holds(tensors[1], 1)
+    assert cistern.torch.sleep("part").saved == 8 * MIB
+    cistern.torch.wake("part")
+    assert not cistern.torch.asleep("part")
+    assert all(holds(tensor, tensor.device.index) for tensor in tensors)
+
+
+def test_a_region_is_entered_again_while_it_is_open():
+    made = []
+    with cistern.torch.region("outer"):
+        made.append(filled(4 * MIB, 0))
+        with cistern.torch.region("inner"):
+            between = filled(4 * MIB, 9)
+            with cistern.torch.region("outer"), cistern.torch.region("outer"):
+                made.append(filled(4 * MIB, 1))
+        made.append(filled(4 * MIB, 2))
+    outside = filled(4 * MIB, 8)
+    assert cistern.torch.sleep("outer").saved == 12 * MIB
+    assert holds(between, 9) and holds(outside, 8)
+    cistern.torch.wake("outer")
+    assert all(holds(tensor, value) for value, tensor in enumerate(made))
+
+
+def test_threads_are_in_a_region_at_once():
+    made, met = {}, threading.Barrier(3)
+
+    def make(value):
+        with cistern.torch.region("threads"):
+            met.wait(60)
+            made[value] = filled(4 * MIB, value)
+            met.wait(60)
+
+    threads = [threading.Thread(target=make, args=(value,)) for value in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cistern.torch.sleep("threads").saved == 12 * MIB
+    cistern.torch.wake("threads")
+    assert len(made) == 3 and all(holds(tensor, value) for value, tensor in made.items())
+
+
+def test_a_region_is_entered_while_a_graph_is_captured_into_it():
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=cistern.torch.pool("captured within").id):
+        with cistern.torch.region("captured within"):
+            made = torch.empty(MIB, device="cuda")
+    assert cistern.torch.sleep("captured within").released >= 4 * MIB
+    cistern.torch.wake("captured within")
+    graph.replay()
+    assert made.numel() == MIB
 
 
 def test_a_thread_disables_regions_for_itself_alone():

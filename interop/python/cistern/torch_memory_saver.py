@@ -151,8 +151,8 @@ class TorchMemorySaver:
     @staticmethod
     def _names(tag: Optional[str], backup: bool) -> List[str]:
         if tag is not None:
-            return [name for name in (_name(tag, backup),) if name in _regions._pools]
-        return [name for name in _regions._pools if name.startswith(_name("", backup))]
+            return [name for name in (_name(tag, backup),) if name in _regions._regions]
+        return [name for name in _regions._regions if name.startswith(_name("", backup))]
 
 
 @contextlib.contextmanager

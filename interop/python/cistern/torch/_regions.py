@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Set, Tuple
 
 from .._contents import Contents
-from . import _collectives, _enable, _native, _replays
+from . import _collectives, _enable, _native
 
 
 class Slept(NamedTuple):
@@ -42,8 +42,22 @@ class _Figures(ctypes.Structure):
     _fields_ = [(name, ctypes.c_ulonglong) for name in ("bytes", "copied", "stayed")]
 
 
-_pools: Dict[str, Any] = {}  # kept as long as the process: tensors of a region may be anywhere
-_asleep: Dict[str, bool] = {}
+class _Region:
+    """Its pools on each device. PyTorch has a pool open once at a time. So a region which is entered while it
+    is open, in this thread or another one, has one more; and the pool that pool() gives, which a graph may be
+    captured into, is no other's. They are kept as long as the process: tensors of a region may be anywhere."""
+
+    def __init__(self) -> None:
+        self.pools: Dict[int, List[Any]] = {}
+        self.given: Dict[int, Any] = {}  #: by pool(), those of `pools`
+        self.asleep: Set[int] = set()  #: devices
+
+    def on(self, device: int) -> List[Any]:
+        return self.pools.setdefault(device, [])
+
+
+_regions: Dict[str, _Region] = {}
+_open: Set[Tuple[int, Any]] = set()  # the device and the id of each pool that region() has open
 _lock = threading.RLock()
 
 
@@ -56,39 +70,58 @@ def _library() -> ctypes.CDLL:
     return _native._library
 
 
-def pool(name: str) -> Any:
-    """The torch.cuda.MemPool of the region `name`. It is made when it is named first. RuntimeError before
-    cistern.torch.enable(), TypeError for a name that is no str."""
+def _named(name: str) -> _Region:
     if not isinstance(name, str) or not name:
         raise TypeError(f"cistern.torch: the name of a region is a str that is not empty, not {name!r}")
     _library()
+    _collectives.register_nothing()
+    return _regions.setdefault(name, _Region())
+
+
+def _add_pool(of: _Region, device: int) -> Any:
+    """One more, on the device that is current. It sleeps if the region does."""
+    import torch
+
+    made = torch.cuda.MemPool()
+    if of.asleep:
+        _call("cistern_torch_sleep", device, [made], int(Contents.DROP))
+        of.asleep.add(device)
+    of.on(device).append(made)
+    return made
+
+
+def pool(name: str) -> Any:
+    """The torch.cuda.MemPool of the region `name` on the device that is current. It is made when it is asked
+    for first. RuntimeError before cistern.torch.enable(), TypeError for a name that is no str."""
     with _lock:
-        if name not in _pools:
-            import torch
+        of = _named(name)
+        import torch
 
-            _collectives.register_nothing()
-            _replays.follow(_sleeping)
-            _pools[name] = torch.cuda.MemPool()
-            _asleep[name] = False
-        return _pools[name]
-
-
-def _sleeping(pool_id: Tuple[int, int]) -> Optional[str]:
-    """The name of the region that the pool is, if it sleeps."""
-    if not any(_asleep.values()):
-        return None
-    return next((name for name, of in _pools.items() if _asleep[name] and tuple(of.id) == tuple(pool_id)), None)
+        device = torch.cuda.current_device()
+        if device not in of.given:
+            of.given[device] = _add_pool(of, device)
+        return of.given[device]
 
 
 @contextlib.contextmanager
 def region(name: str) -> Iterator[None]:
     """CUDA tensors that this thread makes until the end, on the device that is current now, belong to the
-    region `name`. They may be freed at any time, and a region may be entered again. While it sleeps,
-    nothing can be made in it. Errors as of pool()."""
-    import torch
+    region `name`. They may be freed at any time. A region may be entered again, also while it is open, and
+    by several threads. While it sleeps, nothing can be made in it. Errors as of pool()."""
+    with _lock:
+        of = _named(name)
+        import torch
 
-    with torch.cuda.use_mem_pool(pool(name)):
-        yield
+        device = torch.cuda.current_device()
+        closed = (each for each in of.on(device)
+                  if (device, each.id) not in _open and each is not of.given.get(device))
+        taken = next(closed, None) or _add_pool(of, device)
+        _open.add((device, taken.id))
+    try:
+        with torch.cuda.use_mem_pool(taken, device):
+            yield
+    finally:
+        _open.discard((device, taken.id))  # without the lock: a sleep may hold it for long
 
 
 @contextlib.contextmanager
@@ -100,48 +133,55 @@ def outside() -> Iterator[None]:
         yield
 
 
-def _known(names: tuple[str, ...]) -> List[str]:
+def _known(names: Tuple[str, ...]) -> List[_Region]:
     for name in names:
-        if name not in _pools:
-            known = ", ".join(sorted(_pools)) or "none"
+        if name not in _regions:
+            known = ", ".join(sorted(_regions)) or "none"
             raise ValueError(f"cistern.torch: there is no region {name!r}; there are: {known}")
-    return list(dict.fromkeys(names or _pools))
+    return [_regions[name] for name in dict.fromkeys(names or _regions)]
 
 
-def _on_devices(verb: str, names: List[str], how: int) -> List[int]:
-    """Calls it for each device; the sums of what it tells. If one refuses, those before stay as they
-    are: a repetition passes over them."""
-    import torch
-
+def _call(verb: str, device: int, pools: List[Any], how: int) -> _Figures:
     call = getattr(_library(), verb)
     call.restype = ctypes.c_char_p
     call.argtypes = (ctypes.c_int, ctypes.POINTER(_Name), ctypes.c_ulonglong, ctypes.c_int,
                      ctypes.POINTER(_Figures))
-    pools = (_Name * len(names))(*(_pools[name].id for name in names))
+    figures = _Figures()
+    names = (_Name * len(pools))(*(each.id for each in pools))
+    refused = call(device, names, len(pools), how, ctypes.byref(figures))
+    if refused is not None:
+        raise RuntimeError(f"cistern.torch: device {device}: {refused.decode()}")
+    return figures
+
+
+def _on_devices(verb: str, known: List[_Region], how: int, done: Callable[[_Region, int], None]) -> List[int]:
+    """Calls it for each device that has pools of the regions; the sums of what it tells. If one refuses,
+    those before stay as they are: a repetition passes over them."""
+    _library()
     sums = [0, 0, 0]
-    for device in range(torch.cuda.device_count()):
-        figures = _Figures()
-        refused = call(device, pools, len(names), how, ctypes.byref(figures))
-        if refused is not None:
-            raise RuntimeError(f"cistern.torch: device {device}: {refused.decode()}")
+    for device in sorted({device for of in known for device in of.pools}):
+        here = [of for of in known if of.pools.get(device)]
+        figures = _call(verb, device, [each for of in here for each in of.on(device)], how)
+        for of in here:
+            done(of, device)
         sums = [a + b for a, b in zip(sums, (figures.bytes, figures.copied, figures.stayed))]
     return sums
 
 
 def sleep(*names: str, contents: Contents = Contents.SAVE) -> Slept:
     """The regions' memory goes back to the devices; without a name, that of all regions. Waits for all
-    work of each device. Nothing may use the tensors before wake(); they may be freed. Graphs that were
-    captured in a region replay after wake, and must not be replayed before. `contents`: the fate of the
-    bytes. RuntimeError if a device refuses, with that device's regions as before; and if NCCL may have
-    registered memory for a captured graph (docs/sleep.md)."""
+    work of each device that they were entered on. Nothing may use the tensors before wake(); they may be
+    freed. Graphs that were captured in a region replay after wake, and must not be replayed before.
+    `contents`: the fate of the bytes. RuntimeError if a device refuses: there the regions are as before,
+    and on devices before it they sleep. The same if NCCL may have registered memory for a captured graph
+    (docs/sleep.md)."""
     with _lock:
         known = _known(names)
         refused = _collectives.refusal()
         if refused is not None:
             raise RuntimeError(f"cistern.torch: sleep: {refused}")
-        slept = Slept(*_on_devices("cistern_torch_sleep", known, int(Contents(contents))))
-        _asleep.update(dict.fromkeys(known, True))
-        return slept
+        return Slept(*_on_devices("cistern_torch_sleep", known, int(Contents(contents)),
+                                  lambda of, device: of.asleep.add(device)))
 
 
 def wake(*names: str, keep_host_memory: bool = True) -> Woken:
@@ -149,10 +189,8 @@ def wake(*names: str, keep_host_memory: bool = True) -> Woken:
     if there is no room, with who holds the memory; then that device's regions sleep on.
     `keep_host_memory`: what was pinned stays so for the next sleep, which is faster then."""
     with _lock:
-        known = _known(names)
-        woken = Woken(*_on_devices("cistern_torch_wake", known, int(bool(keep_host_memory))))
-        _asleep.update(dict.fromkeys(known, False))
-        return woken
+        return Woken(*_on_devices("cistern_torch_wake", _known(names), int(bool(keep_host_memory)),
+                                  lambda of, device: of.asleep.discard(device)))
 
 
 def saved(tensor: Any) -> Any:
@@ -176,6 +214,6 @@ def saved(tensor: Any) -> Any:
 
 
 def asleep(name: str) -> bool:
-    """Whether the region `name` sleeps. ValueError if there is none."""
+    """Whether the region `name` sleeps, on any device. ValueError if there is none."""
     with _lock:
-        return _asleep[_known((name,))[0]]
+        return bool(_known((name,))[0].asleep)
