@@ -102,7 +102,7 @@ CISTERN_API cistern_status_t cistern_pools_wake(const cistern_pool_t* pools, siz
 /** Whether the pool sleeps: 0 or 1. */
 CISTERN_API cistern_status_t cistern_pool_is_asleep(cistern_pool_t pool, int* asleep);
 /** How to keep the bytes of that block of the pool's allocator, whatever cistern_pools_sleep says,
- *  until it is freed. */
+ *  until it is freed. CISTERN_INVALID_POINTER for any pointer that is not the block of a pool. */
 CISTERN_API cistern_status_t cistern_pool_set_contents(cistern_pool_t pool, void* pointer,
                                                        cistern_contents_t contents);
 /** Copies to `to`, in the host's memory, the bytes that lay at `from` when a pool of that pool's

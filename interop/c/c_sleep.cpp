@@ -95,7 +95,11 @@ cistern_status_t cistern_pool_set_contents(cistern_pool_t pool, void* pointer,
   return guarded([&] {
     const Contents how = contentsOf(contents);
     const Use<PoolObject> use(wordOf(pool));
-    use->pool.pools().setContents(pointer, how);
+    try {
+      use->pool.pools().setContents(pointer, how);
+    } catch (const InvalidArgument& error) {
+      throw Failure(CISTERN_INVALID_POINTER, error.what());
+    }
   });
 }
 

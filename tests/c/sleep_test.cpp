@@ -44,6 +44,9 @@ TEST_CASE("pools sleep and wake, and say what that took", "[c]") {
   REQUIRE(cistern_pool_allocate(sim.pool, 24 << 20, sim.stream, &block) == CISTERN_OK);
   REQUIRE(cistern_pool_allocate(sim.pool, 24 << 20, sim.stream, &dropped) == CISTERN_OK);
   CHECK(cistern_pool_set_contents(sim.pool, dropped, CISTERN_CONTENTS_DROP) == CISTERN_OK);
+  int foreign = 0;
+  CHECK(cistern_pool_set_contents(sim.pool, &foreign, CISTERN_CONTENTS_DROP) ==
+        CISTERN_INVALID_POINTER);
   cistern_sleep_report_t slept{};
   slept.size = sizeof slept;
   CHECK(cistern_pools_sleep(&sim.pool, 1, &sim.stream, CISTERN_CONTENTS_SAVE, &slept) ==

@@ -9,9 +9,12 @@ TOO_LARGE = 2**64
 def calls(allocator, pool, buffer, capture):
     """Each verb that takes a number, or a stream, as a function of that."""
     numbers = {
-        "size": [allocator.allocate, allocator.buffer, pool.allocate, pool.buffer],
+        "size": [allocator.allocate, allocator.buffer, pool.allocate, pool.buffer,
+                 lambda value: pool.saved(buffer.address, value)],
         "address": [allocator.free, allocator.block_size, allocator.base_allocation,
-                    lambda value: allocator.record_stream(value, None)],
+                    lambda value: allocator.record_stream(value, None),
+                    lambda value: pool.saved(value, 1),
+                    lambda value: pool.set_contents(value, cistern.Contents.DROP)],
         "limit": [lambda value: setattr(allocator, "limit", value)],
         "stream": [lambda value: allocator.allocate(1, value), allocator.forget_stream,
                    allocator.register_stream,

@@ -146,6 +146,8 @@ def test_pools_sleep_and_wake(allocator):
         block = pool.allocate(24 * MIB, stream)
         dropped = pool.allocate(24 * MIB, stream)
         pool.set_contents(dropped, cistern.Contents.DROP)
+        with pytest.raises(cistern.InvalidPointerError, match="never gave it out"):
+            pool.set_contents(512, cistern.Contents.DROP)
         report = cistern.sleep(pool, other, after=stream)
         assert (pool.asleep, other.asleep) == (True, True)
         assert report.released >= 48 * MIB and report.saved == 24 * MIB and report.stayed == 0
@@ -161,3 +163,5 @@ def test_pools_sleep_and_wake(allocator):
         allocator.free(block)
     with pytest.raises(TypeError, match="at least one pool"):
         cistern.sleep()
+    with pytest.raises(TypeError, match="a pool is needed, not str"):
+        cistern.wake("pool")

@@ -9,7 +9,7 @@ from . import _arguments
 from ._arguments import StreamLike
 from ._contents import Contents
 from ._native import PoolIdStruct, PoolOptions, check, lib, made
-from ._owned import Open, Owned, Scoped, handed_out, owner, state
+from ._owned import Open, Owned, Scoped, check_block, handed_out, owner, state
 from .buffer import Buffer
 from .errors import CisternError
 from .sleeping import SleepReport, WakeReport, sleep, wake
@@ -100,17 +100,20 @@ class Pool(Scoped):
         check(lib.cistern_pool_is_asleep(self._owned.value, ctypes.byref(asleep)))
         return bool(asleep.value)
 
-    def set_contents(self, address: int, contents: Contents) -> None:
+    def set_contents(self, address: SupportsIndex, contents: Contents) -> None:
         """Sets the fate of the bytes of the block at `address`, until its free: `contents` then counts
-        for it, and not the argument of sleep()."""
-        check(lib.cistern_pool_set_contents(self._owned.value, address, Contents(contents)))
+        for it, and not the argument of sleep(). InvalidPointerError if it is not the address of an allocated
+        block of a pool."""
+        pool, number = self._owned.value, _arguments.whole(address, "address")
+        status = lib.cistern_pool_set_contents(pool, number, Contents(contents))
+        check_block(status, "cistern_free", self._allocator.value, number)
 
-    def saved(self, address: int, size: SupportsIndex) -> Optional[bytes]:
+    def saved(self, address: SupportsIndex, size: SupportsIndex) -> Optional[bytes]:
         """The `size` bytes that lay at `address` when a pool of the allocator fell asleep. None if not all
         of them were saved, or if no such pool sleeps."""
-        count = _arguments.whole(size, "size")
+        number, count = _arguments.whole(address, "address"), _arguments.whole(size, "size")
         read, copied = ctypes.create_string_buffer(max(count, 1)), ctypes.c_int()
-        check(lib.cistern_pool_copy_saved(self._owned.value, read, address, count, ctypes.byref(copied)))
+        check(lib.cistern_pool_copy_saved(self._owned.value, read, number, count, ctypes.byref(copied)))
         return read.raw[:count] if copied.value else None
 
     def destroy(self) -> None:

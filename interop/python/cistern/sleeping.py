@@ -44,6 +44,9 @@ class Sleeper(Protocol):
 def _handles(pools: Tuple[Sleeper, ...]) -> ctypes.Array[ctypes.c_void_p]:
     if not pools:
         raise TypeError("at least one pool is needed")
+    for pool in pools:
+        if not hasattr(pool, "_owned"):
+            raise TypeError(f"a pool is needed, not {type(pool).__name__}")
     return (ctypes.c_void_p * len(pools))(*(pool._owned.value for pool in pools))
 
 
