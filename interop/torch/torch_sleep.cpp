@@ -1,4 +1,5 @@
 // The functions that Python calls to put PyTorch's pools to sleep, and to wake them.
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <vector>
@@ -71,6 +72,17 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_wake
     const cistern::WakeReport report =
         cistern::pools(device).wake(known(state, names, count), memory);
     *figures = {report.mapped, report.restored, report.pinned};
+  });
+}
+
+/// `asleep`: whether any of the pools sleeps on the device. Returns as cistern_torch_sleep does.
+extern "C" __attribute__((visibility("default"))) const char* cistern_torch_asleep(
+    int device, const PoolName* names, unsigned long long count, int* asleep) {
+  return told([&] {
+    const std::vector<cistern::MempoolId_t> ids =
+        known(installed()->at(c10::DeviceIndex(device)), names, count);
+    cistern::Pools& pools = cistern::pools(device);
+    *asleep = std::ranges::any_of(ids, [&](const auto& id) { return pools.isAsleep(id); }) ? 1 : 0;
   });
 }
 

@@ -55,15 +55,15 @@ def test_a_region_that_sleeps_refuses_tensors_on_a_device_that_is_new_to_it():
 
 def test_a_region_of_which_a_part_sleeps_is_asleep(monkeypatch):
     tensors = [filled_on(device, "part", device) for device in (0, 1)]
-    call = _regions._call
+    put = _regions._put
 
-    def call_the_first(verb, device, *arguments):
+    def put_the_first(verb, device, *arguments):
         if device == 1:
             raise RuntimeError("device 1 refuses")
-        return call(verb, device, *arguments)
+        return put(verb, device, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(_regions, "_call", call_the_first)
+        patched.setattr(_regions, "_put", put_the_first)
         with pytest.raises(RuntimeError, match="device 1 refuses"):
             cistern.torch.sleep("part")
     assert cistern.torch.asleep("part")
@@ -72,6 +72,23 @@ def test_a_region_of_which_a_part_sleeps_is_asleep(monkeypatch):
     cistern.torch.wake("part")
     assert not cistern.torch.asleep("part")
     assert all(holds(tensor, tensor.device.index) for tensor in tensors)
+
+
+def test_a_region_whose_sleep_was_interrupted_is_asleep(monkeypatch):
+    made = filled_on(0, "interrupted", 1)
+    put = _regions._put
+
+    def put_and_stop(*arguments):
+        put(*arguments)
+        raise KeyboardInterrupt
+
+    for verb, asleep in ((cistern.torch.sleep, True), (cistern.torch.wake, False)):
+        with monkeypatch.context() as patched:
+            patched.setattr(_regions, "_put", put_and_stop)
+            with pytest.raises(KeyboardInterrupt):
+                verb("interrupted")
+        assert cistern.torch.asleep("interrupted") == asleep
+    assert holds(made, 1)
 
 
 def test_a_region_is_entered_again_while_it_is_open():

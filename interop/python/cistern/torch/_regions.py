@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
 from .._contents import Contents
 from . import _collectives, _enable, _native
@@ -50,10 +50,13 @@ class _Region:
     def __init__(self) -> None:
         self.pools: Dict[int, List[Any]] = {}
         self.given: Dict[int, Any] = {}  #: by pool(), those of `pools`
-        self.asleep: Set[int] = set()  #: devices
 
     def on(self, device: int) -> List[Any]:
         return self.pools.setdefault(device, [])
+
+    def asleep(self) -> bool:
+        """Whether it sleeps on any device. They are asked: a sleep may have been interrupted."""
+        return any(_is_asleep(device, pools) for device, pools in self.pools.items() if pools)
 
 
 _regions: Dict[str, _Region] = {}
@@ -83,9 +86,8 @@ def _add_pool(of: _Region, device: int) -> Any:
     import torch
 
     made = torch.cuda.MemPool()
-    if of.asleep:
-        _call("cistern_torch_sleep", device, [made], int(Contents.DROP))
-        of.asleep.add(device)
+    if of.asleep():
+        _put("cistern_torch_sleep", device, [made], int(Contents.DROP))
     of.on(device).append(made)
     return made
 
@@ -141,29 +143,37 @@ def _known(names: Tuple[str, ...]) -> List[_Region]:
     return [_regions[name] for name in dict.fromkeys(names or _regions)]
 
 
-def _call(verb: str, device: int, pools: List[Any], how: int) -> _Figures:
+def _call(verb: str, device: int, pools: List[Any], kinds: Tuple[Any, ...], *arguments: Any) -> None:
     call = getattr(_library(), verb)
     call.restype = ctypes.c_char_p
-    call.argtypes = (ctypes.c_int, ctypes.POINTER(_Name), ctypes.c_ulonglong, ctypes.c_int,
-                     ctypes.POINTER(_Figures))
-    figures = _Figures()
+    call.argtypes = (ctypes.c_int, ctypes.POINTER(_Name), ctypes.c_ulonglong, *kinds)
     names = (_Name * len(pools))(*(each.id for each in pools))
-    refused = call(device, names, len(pools), how, ctypes.byref(figures))
+    refused = call(device, names, len(pools), *arguments)
     if refused is not None:
         raise RuntimeError(f"cistern.torch: device {device}: {refused.decode()}")
+
+
+def _put(verb: str, device: int, pools: List[Any], how: int) -> _Figures:
+    figures = _Figures()
+    kinds = (ctypes.c_int, ctypes.POINTER(_Figures))
+    _call(verb, device, pools, kinds, how, ctypes.byref(figures))
     return figures
 
 
-def _on_devices(verb: str, known: List[_Region], how: int, done: Callable[[_Region, int], None]) -> List[int]:
+def _is_asleep(device: int, pools: List[Any]) -> bool:
+    asleep = ctypes.c_int()
+    _call("cistern_torch_asleep", device, pools, (ctypes.POINTER(ctypes.c_int),), ctypes.byref(asleep))
+    return bool(asleep.value)
+
+
+def _on_devices(verb: str, known: List[_Region], how: int) -> List[int]:
     """Calls it for each device that has pools of the regions; the sums of what it tells. If one refuses,
     those before stay as they are: a repetition passes over them."""
     _library()
     sums = [0, 0, 0]
     for device in sorted({device for of in known for device in of.pools}):
-        here = [of for of in known if of.pools.get(device)]
-        figures = _call(verb, device, [each for of in here for each in of.on(device)], how)
-        for of in here:
-            done(of, device)
+        pools = [each for of in known for each in of.pools.get(device, [])]
+        figures = _put(verb, device, pools, how)
         sums = [a + b for a, b in zip(sums, (figures.bytes, figures.copied, figures.stayed))]
     return sums
 
@@ -180,8 +190,7 @@ def sleep(*names: str, contents: Contents = Contents.SAVE) -> Slept:
         refused = _collectives.refusal()
         if refused is not None:
             raise RuntimeError(f"cistern.torch: sleep: {refused}")
-        return Slept(*_on_devices("cistern_torch_sleep", known, int(Contents(contents)),
-                                  lambda of, device: of.asleep.add(device)))
+        return Slept(*_on_devices("cistern_torch_sleep", known, int(Contents(contents))))
 
 
 def wake(*names: str, keep_host_memory: bool = True) -> Woken:
@@ -189,8 +198,7 @@ def wake(*names: str, keep_host_memory: bool = True) -> Woken:
     if there is no room, with who holds the memory; then that device's regions sleep on.
     `keep_host_memory`: what was pinned stays so for the next sleep, which is faster then."""
     with _lock:
-        return Woken(*_on_devices("cistern_torch_wake", _known(names), int(bool(keep_host_memory)),
-                                  lambda of, device: of.asleep.discard(device)))
+        return Woken(*_on_devices("cistern_torch_wake", _known(names), int(bool(keep_host_memory))))
 
 
 def saved(tensor: Any) -> Any:
@@ -216,4 +224,4 @@ def saved(tensor: Any) -> Any:
 def asleep(name: str) -> bool:
     """Whether the region `name` sleeps, on any device. ValueError if there is none."""
     with _lock:
-        return bool(_known((name,))[0].asleep)
+        return _known((name,))[0].asleep()
