@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .._contents import Contents
-from . import _collectives, _enable, _native
+from . import _collectives, _enable, _native, _replays
 
 
 class Slept(NamedTuple):
@@ -61,6 +61,7 @@ class _Region:
 
 _regions: Dict[str, _Region] = {}
 _open: Set[Tuple[int, Any]] = set()  # the device and the id of each pool that region() has open
+_away = False  # whether some region may sleep
 _lock = threading.RLock()
 
 
@@ -78,6 +79,7 @@ def _named(name: str) -> _Region:
         raise TypeError(f"cistern.torch: the name of a region is a str that is not empty, not {name!r}")
     _library()
     _collectives.register_nothing()
+    _replays.follow(_sleeping)
     return _regions.setdefault(name, _Region())
 
 
@@ -103,6 +105,17 @@ def pool(name: str) -> Any:
         if device not in of.given:
             of.given[device] = _add_pool(of, device)
         return of.given[device]
+
+
+def _sleeping(pool_id: Tuple[int, int]) -> Optional[str]:
+    """The name of the region that gave the pool, if that sleeps."""
+    if not _away:
+        return None
+    for name, of in list(_regions.items()):
+        for device, given in list(of.given.items()):
+            if tuple(given.id) == tuple(pool_id):
+                return name if _is_asleep(device, [given]) else None
+    return None
 
 
 @contextlib.contextmanager
@@ -185,11 +198,13 @@ def sleep(*names: str, contents: Contents = Contents.SAVE) -> Slept:
     `contents`: the fate of the bytes. RuntimeError if a device refuses: there the regions are as before,
     and on devices before it they sleep. The same if NCCL may have registered memory for a captured graph
     (docs/sleep.md)."""
+    global _away
     with _lock:
         known = _known(names)
         refused = _collectives.refusal()
         if refused is not None:
             raise RuntimeError(f"cistern.torch: sleep: {refused}")
+        _away = True
         return Slept(*_on_devices("cistern_torch_sleep", known, int(Contents(contents))))
 
 
@@ -197,8 +212,11 @@ def wake(*names: str, keep_host_memory: bool = True) -> Woken:
     """The regions' memory is at its addresses again; without a name, that of all regions. RuntimeError
     if there is no room, with who holds the memory; then that device's regions sleep on.
     `keep_host_memory`: what was pinned stays so for the next sleep, which is faster then."""
+    global _away
     with _lock:
-        return Woken(*_on_devices("cistern_torch_wake", _known(names), int(bool(keep_host_memory))))
+        woken = Woken(*_on_devices("cistern_torch_wake", _known(names), int(bool(keep_host_memory))))
+        _away = any(of.asleep() for of in _regions.values())
+        return woken
 
 
 def saved(tensor: Any) -> Any:
