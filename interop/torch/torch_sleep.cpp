@@ -92,10 +92,3 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_copy
     int device, void* to, const void* from, unsigned long long bytes, int* copied) {
   return told([&] { *copied = cistern::pools(device).copySaved(to, from, bytes) ? 1 : 0; });
 }
-
-/// The tensor's memory has those contents while its pool sleeps, until it is freed. Returns as
-/// cistern_torch_sleep does.
-extern "C" __attribute__((visibility("default"))) const char* cistern_torch_set_contents(
-    int device, void* pointer, int contents) {
-  return told([&] { cistern::pools(device).setContents(pointer, cistern::Contents(contents)); });
-}

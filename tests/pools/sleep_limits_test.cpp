@@ -60,8 +60,7 @@ TEST_CASE("one allocator's sleep is room for another on the device", "[pools][sl
   two.free(b);
 }
 
-TEST_CASE("a pool sleeps while another thread captures into another pool",
-          "[pools][sleep][pages]") {
+TEST_CASE("a pool sleeps while a capture into another pool is under way", "[pools][sleep][pages]") {
   SleepRig rig;
   void* const block = rig.filled(kLimitBytes, 1);
   MemPool captured(rig.pools);
