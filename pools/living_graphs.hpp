@@ -46,7 +46,7 @@ class LivingGraphs {
   /// have launched some of them. Throws PoolError if one is being launched; std::bad_alloc. Both
   /// change nothing.
   std::vector<Stream> fallAsleep(const std::vector<MempoolId_t>& pools);
-  /// Where the graphs of the pool write what the program may read, in no order.
+  /// The places where the graphs of the pool write what the program may read, in no order.
   std::vector<AddressRange> resultsIn(MempoolId_t pool) const;
   /// The pools are awake, or have not fallen asleep after all.
   void wake(const std::vector<MempoolId_t>& pools) noexcept;

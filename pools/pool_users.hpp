@@ -16,8 +16,8 @@
 
 namespace cistern {
 
-/// Who ends a use of a pool: the program, by releasePool, or the user itself. Graphs, MemPools and
-/// their scopes end their uses themselves.
+/// The one who ends a use of a pool: the program, by releasePool, or the user itself. Graphs,
+/// MemPools and their scopes end their uses themselves.
 enum class LetGoBy : std::uint8_t { kVerb, kItself };
 
 /// A pool that is live or draining.

@@ -23,7 +23,8 @@ constexpr int kFirstLeaf = CISTERN_INNER_LOCKS(CISTERN_ONE);
 #undef CISTERN_ONE
 #undef CISTERN_LOCK
 
-/// What one thread holds: how many locks of each rank, and the last rank of which it holds any.
+/// The locks that one thread holds: how many locks of each rank, and the last rank of which it
+/// holds any.
 struct Held {
   std::array<std::uint32_t, kLocks.size()> locks{};
   int last = -1;

@@ -9,7 +9,8 @@
 
 namespace cistern {
 
-/// What is to stand at a path. All files that Cistern writes for a user are written by it.
+/// The content that is to stand at a path. All files that Cistern writes for a user are written by
+/// it.
 ///
 /// If a file of data is there, or nothing, this is a new file in the same folder. take() puts it
 /// there in one step; without take() it is removed with this object. It replaces a symbolic link's

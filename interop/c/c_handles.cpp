@@ -8,7 +8,7 @@
 namespace cistern::capi {
 namespace {
 
-/// What the messages know of each kind, in the order of Kind.
+/// The words of messages on each kind, in the order of Kind.
 struct KindOfHandle {
   const char* name;
   const char* ended;  ///< how its handles end

@@ -33,7 +33,7 @@ std::filesystem::path wholeName(std::filesystem::path path) {
 }
 
 /// Whether the stream writes to that file by another opening of it, and the file is one that keeps
-/// what is written. What goes to /dev/stdout comes in order.
+/// what is written. Output to /dev/stdout comes in order.
 bool isStream(int stream, const std::string& path) {
   if (ownDescriptor(path)) return false;
   struct stat open {

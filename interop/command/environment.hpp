@@ -12,7 +12,7 @@ namespace cistern::command {
 struct Variable {
   std::string_view name;
   std::string_view text;  ///< what it is for, in a sentence without its end
-  /// What is wrong with a value: a text that names the variable and what is allowed. Empty:
+  /// The fault of a value: a text that names the variable and what is allowed. Empty:
   /// nothing. Null: any value is right.
   std::string (*problem)(const std::string& value);
 };

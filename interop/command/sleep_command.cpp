@@ -26,7 +26,7 @@ struct SleepArguments {
   double timeout = 300;
 };
 
-/// What the two commands do differently.
+/// The differences of the two commands.
 struct Verb {
   void (*require)(const SavingDriver&, const NamedProcess&);
   std::string (*apply)(const SavingDriver&, const NamedProcess&, std::chrono::milliseconds);

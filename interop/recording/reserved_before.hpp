@@ -16,7 +16,7 @@ class ReservedBefore {
  public:
   explicit ReservedBefore(const trace::DeviceHistory& history);
 
-  /// What was reserved when the record began, by address.
+  /// The memory that was reserved when the record began, by address.
   const std::vector<Reserved>& atStart() const { return at_start_; }
 
   /// Does a segment's event, entry number `index` of the history. Returns the pool of its memory; 0

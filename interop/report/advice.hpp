@@ -1,4 +1,4 @@
-// What would have made a failed request fit, in sentences.
+// The changes that would have made a failed request fit, in sentences.
 #pragma once
 
 #include <functional>

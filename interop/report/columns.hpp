@@ -22,7 +22,7 @@ class Columns {
   /// The column of that time; the last one for all that comes later. Pre: not before the first
   /// event.
   std::size_t of(std::uint64_t time_us) const;
-  /// Where the columns begin, and where the last one ends: count() + 1 times in µs.
+  /// The beginnings of the columns, and the end of the last one: count() + 1 times in µs.
   std::vector<std::uint64_t> edges() const;
 
  private:

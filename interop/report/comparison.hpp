@@ -14,7 +14,7 @@
 
 namespace cistern::report {
 
-/// What one stack and label hold at a peak.
+/// The bytes that one stack and label hold at a peak.
 struct PeakHolder {
   std::int64_t stack = -1;  ///< the number of one such stack in its recording
   std::uint64_t bytes = 0, blocks = 0;

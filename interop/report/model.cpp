@@ -83,7 +83,7 @@ json facts(const Subject& subject) {
       {"has_times", r.has_times}};
 }
 
-/// What the file says for people. The comment that names a recording is for programs.
+/// The file's words for people. The comment that names a recording is for programs.
 std::vector<std::string> notesOf(const Recording& recorded) {
   std::vector<std::string> notes;
   for (const std::string& note : recorded.notes)

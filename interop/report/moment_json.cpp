@@ -1,4 +1,5 @@
-// What the page says of one moment: who holds what, what is free and why, what would have helped.
+// The words of the page on one moment: who holds what, what is free and why, what would have
+// helped.
 #include <algorithm>
 #include <array>
 

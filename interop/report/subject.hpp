@@ -1,5 +1,5 @@
-// What a report is about: a recording, and what its maker found out beside it. The analyses take it
-// and never change it.
+// The subject of a report: a recording, and what its maker found out beside it. The analyses take
+// it and never change it.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ inline constexpr std::size_t kFormatBytes = 8192;
 /// empty. Throws TraceError if they begin no format; `file` is what errors call the file.
 Format formatOf(std::string_view start, const std::string& file);
 
-/// What a person calls a file of this format: "a Cistern trace".
+/// The name that a person gives a file of this format: "a Cistern trace".
 const char* nameOf(Format format);
 
 /// Throws the TraceError for a file of this format without an allocation.

@@ -73,7 +73,7 @@ class PickleMachine final : public ErrorSite {
   ValueId top() const;
   ValueId pop();
   void pushMark() { marks_.push_back(stack_.size()); }
-  /// Removes the last mark and all above it. What is returned is valid until the next pop.
+  /// Removes the last mark and all above it. The result is valid until the next pop.
   std::span<const ValueId> popToMark();
   std::span<const ValueId> popCount(std::size_t count);
   /// Pushes the top of the stack again.
@@ -111,7 +111,7 @@ class PickleMachine final : public ErrorSite {
  private:
   static constexpr ValueId kUnset = ~ValueId{0};
 
-  /// Where in the file the next byte is.
+  /// The place of the next byte in the file.
   std::uint64_t offset() const { return before_window_ + next_; }
   std::size_t mostBytes() const { return kPickleSpare + kPickleTimes * std::size_t(offset()); }
   /// Makes the next `count` bytes part of the window; false if the file has fewer.

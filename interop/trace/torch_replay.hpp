@@ -13,7 +13,7 @@
 
 namespace cistern::trace {
 
-/// What becomes of a history. A number is that of an allocation, counted from 0. Complaints go to
+/// The fate of a history. A number is that of an allocation, counted from 0. Complaints go to
 /// the site that replayHistory gives its sink.
 class HistorySink {
  public:

@@ -1,5 +1,5 @@
-// What the entries of a PyTorch memory snapshot share: call stacks, labels, pools and streams. An
-// entry has their numbers, so that millions of entries stay small.
+// The things that the entries of a PyTorch memory snapshot share: call stacks, labels, pools and
+// streams. An entry has their numbers, so that millions of entries stay small.
 #pragma once
 
 #include <cstdint>

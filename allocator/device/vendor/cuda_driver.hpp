@@ -9,7 +9,8 @@
 
 namespace cistern::cuda {
 
-/// What the copies of a batch have in common, as the driver reads it (CUmemcpyAttributes).
+/// The attributes that the copies of a batch have in common, as the driver reads them
+/// (CUmemcpyAttributes).
 struct BatchAttributes {
   static constexpr int kInStreamOrder = 1;
   int source_order;

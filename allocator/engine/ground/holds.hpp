@@ -41,8 +41,8 @@ struct HeldMemory {
 struct Footprint : HeldMemory {
   static constexpr HoldCounts::Kind kKind = &HoldCounts::graphs;
   std::vector<std::shared_ptr<void>> graphs;  ///< keeps alive what child graphs hold
-  /// Where blocks of the capture were in use at its end. Each replay writes there what the program
-  /// may read, also if it has freed the blocks since. The rest is scratch.
+  /// The places where blocks of the capture were in use at its end. Each replay writes there what
+  /// the program may read, also if it has freed the blocks since. The rest is scratch.
   std::vector<AddressRange> results;
   bool all_results = false;  ///< the host had no memory for the list: all may be results
 };

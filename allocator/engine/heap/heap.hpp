@@ -160,7 +160,8 @@ class alignas(64) Heap : public HeapIdentity {
   /// All that is free becomes holes. Throws std::bad_alloc, changing nothing. Pre: its memory is
   /// pages, none of them parked.
   void fallAsleep() CISTERN_REQUIRES(mutex());
-  /// What becomes free is free from now on. The holes that have memory are for the caller to fill.
+  /// Memory that becomes free is free from now on. The holes that have memory are for the caller to
+  /// fill.
   void wake() noexcept CISTERN_REQUIRES(mutex());
   /// How to keep the contents of a block in use when the heap falls asleep, until it is free again.
   /// Throws std::bad_alloc, changing nothing.

@@ -27,8 +27,8 @@ struct VacantRange {
   bool mapped = false;
 };
 
-/// What a holder keeps of one range of addresses. It stays the same object while anybody holds the
-/// range, whether a page is there or not.
+/// The part that a holder keeps of one range of addresses. It stays the same object while anybody
+/// holds the range, whether a page is there or not.
 class HeldRange {
  public:
   explicit HeldRange(Mapping& at) : memory_(&at) {}

@@ -224,7 +224,7 @@ bool isVacant(const State& state, const PageRange& range, std::uint32_t unit) {
   });
 }
 
-// What the current mapping adds to the memory of a heap that is awake.
+// The bytes that the current mapping adds to the memory of a heap that is awake.
 std::uint64_t backedBy(const Mapping& current) {
   const Heap& heap = *current.range->home;
   heap.mutex().assertHeld();

@@ -35,7 +35,7 @@ Status makeAndMap(State& state, SleepingPage& page) noexcept;
 /// Gives the page back to the device, as far as the device takes it. Pre: no queued work uses it.
 void giveUp(State& state, SleepingPage& page) noexcept;
 
-/// What wakes: the records of a page that sleeps, and of its mappings.
+/// The parts of what wakes: the records of a page that sleeps, and of its mappings.
 struct Waking {
   SleepingPage* page = nullptr;
   PhysicalPage* made = nullptr;

@@ -4,7 +4,7 @@
 //   save      host memory is pinned, and what is to be kept is copied there
 //   put away  pages are unmapped, and given back
 //
-// What fails before the first page goes undoes all. From then on a page that the device does not
+// A failure before the first page goes undoes all. From then on a page that the device does not
 // let go stays, and the report names it.
 #pragma once
 

@@ -27,7 +27,7 @@ class SleepPlan {
 
   /// Notes the pages, and which of them stay. Throws std::bad_alloc.
   void look(const std::vector<SleepingPool>& pools, const std::vector<Heap*>& heaps);
-  /// What is to be copied, and what to be cleared at wake, of one of the pools. Throws
+  /// The bytes of one of the pools that are to be copied, and those to be cleared at wake. Throws
   /// std::bad_alloc.
   std::vector<AddressRange> toSave(const SleepingPool& of, Contents otherwise);
   std::vector<AddressRange> toClear(const Pool& pool, Contents otherwise);

@@ -4,7 +4,7 @@
 //   make     them all, and then copy what was saved
 //   commit   what is in use has its pages, and what is free is free memory
 //
-// What fails undoes all. A page that the device does not take back then waits, mapped or not, for
+// A failure undoes all. A page that the device does not take back then waits, mapped or not, for
 // the next wake.
 #pragma once
 

@@ -12,7 +12,7 @@ class App;
 
 namespace cistern::command {
 
-/// What a shell offers for a value.
+/// The words that a shell offers for a value.
 enum class ValueKind : std::uint8_t { kNone, kOther, kWords, kFile, kFolder, kProgram };
 
 /// An option, or an argument that stands without a name.

@@ -25,7 +25,7 @@ constexpr const char* kUsesMissing =
     "no figure: under this policy a freed block stays taken while other streams use it, and the "
     "trace does not say until when (stream_uses in docs/traces.md)";
 
-/// What is known before anything is replayed.
+/// The figures that are known before anything is replayed.
 Measurement factsOf(const Script& script, const PolicyKind& kind, const ReplaySettings& s) {
   Measurement m;
   m.trace = script.name;

@@ -44,7 +44,7 @@ class Turn {
   Turn(const SavingDriver& driver, const NamedProcess& process, milliseconds most)
       : driver_(driver), process_(process), most_(most), end_(steady_clock::now() + most) {}
 
-  /// What the driver answers. The thread that calls it gets no signals, which are this one's.
+  /// The driver's answer. The thread that calls it gets no signals, which are this one's.
   template <class Call>
   DriverCode ask(const char* name, Call call, milliseconds grace = {}) const {
     std::packaged_task<DriverCode()> task(std::move(call));
@@ -106,7 +106,7 @@ std::string reason(const SavingDriver& driver, const NamedProcess& process, cons
   return driver.describe(call, code);
 }
 
-/// What has become of a process whose step has failed.
+/// The fate of a process whose step has failed.
 std::string fateOf(const SavingDriver& driver, const NamedProcess& process) {
   int state = 0;
   if (!process.isThere() || driver.state(process.number(), &state) != kDriverSuccess) return "";

@@ -40,7 +40,7 @@ class PoolUse {
     if (engine_.now() != seen_.load(std::memory_order_relaxed)) [[unlikely]]
       noteGrowth();
   }
-  /// What take() had is freed.
+  /// The memory that take() had is freed.
   void give(std::uint64_t bytes) noexcept { takeFrom(used_, bytes); }
 
   /// The highest values are those since the last reset. Throws std::bad_alloc.
