@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/base/sanitizers.hpp"
 #include "allocator/engine/emptying/emptied_by_command.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/child_process.hpp"
@@ -30,12 +29,7 @@ struct Plain {
   CachingAllocator allocator{*device, optionsOf()};
 };
 
-// A child has a thread of its own, which the thread sanitizer ends after a fork amid threads.
-#if defined(CISTERN_THREAD_SANITIZER)
-constexpr int kForks = 0;
-#else
-constexpr int kForks = 10;
-#endif
+constexpr int kForks = CISTERN_FORKS_AMID_THREADS ? 10 : 0;
 
 void cacheSome(auto& rig) { rig.allocator.free(rig.allocator.allocate(8 * kMiB, Stream{})); }
 

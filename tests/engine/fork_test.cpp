@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "allocator/base/process.hpp"
-#include "allocator/base/sanitizers.hpp"
 #include "cistern/error.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/child_process.hpp"
 
-#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
+#if CISTERN_FORKS_AMID_THREADS
 
 namespace cistern::test {
 namespace {

@@ -370,6 +370,7 @@ void SleepStorm::hog() {
 }
 
 void SleepStorm::forkOnce() {
+  if (background_ && !CISTERN_FORKS_AMID_THREADS) return;
   ++counts["fork"];
   const MempoolId_t id = places_.front().id;
   const int status = statusOfChild([&] {

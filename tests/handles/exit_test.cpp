@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "allocator/base/process.hpp"
-#include "allocator/base/sanitizers.hpp"
 #include "handles/library_memory.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/handles/fake_library.hpp"
@@ -118,8 +117,7 @@ TEST_CASE("a thousand processes end well, whatever goes first", "[exit]") {
   }
 }
 
-#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
-// The sanitizers keep of the threads that vanish what a child cannot use.
+#if CISTERN_FORKS_AMID_THREADS
 TEST_CASE("a child that is forked while other threads reserve handles can exit", "[exit]") {
   const int status = statusOfChild([] {
     ForkLibrary::maker = getpid();

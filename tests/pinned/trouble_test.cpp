@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "allocator/base/sanitizers.hpp"
 #include "tests/pinned/pinned_support.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/lying_device.hpp"
@@ -294,7 +293,7 @@ TEST_CASE("a child of fork leaves pinned memory to its parent", "[pinned]") {
   CHECK(rig.pinned.allocate(kMiB) == block);
 }
 
-#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
+#if CISTERN_FORKS_AMID_THREADS
 TEST_CASE("a child of fork waits for no lock that a thread of its parent had", "[pinned]") {
   const int status = statusOfChild([] {
     static const auto device = sim::makeDevice({});

@@ -4,13 +4,12 @@
 #include <latch>
 #include <thread>
 
-#include "allocator/base/sanitizers.hpp"
 #include "cistern/graph.hpp"
 #include "cistern/pool.hpp"
 #include "tests/pools/pools_support.hpp"
 #include "tests/support/child_process.hpp"
 
-#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
+#if CISTERN_FORKS_AMID_THREADS
 
 namespace cistern::test {
 namespace {

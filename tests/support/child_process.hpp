@@ -11,6 +11,7 @@
 
 #include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/forks.hpp"
 
 namespace cistern::test {
 

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "allocator/base/sanitizers.hpp"
 #include "tests/stress/pools/pool_worker.hpp"
+#include "tests/support/forks.hpp"
 
 namespace cistern::storm {
 namespace {
@@ -59,7 +59,7 @@ void statistics(Worker& worker) {
   if (worker.random.oneIn(10)) world.allocator.resetPeakStats();
 }
 
-#if !defined(CISTERN_ADDRESS_SANITIZER) && !defined(CISTERN_THREAD_SANITIZER)
+#if CISTERN_FORKS_AMID_THREADS
 // A child that does nothing but end. It has this thread alone, and must not wait for the others.
 void forkChild(Worker& worker) {
   std::fflush(nullptr);
