@@ -51,17 +51,37 @@ void tryMapping(Device& device, Page page, std::uint64_t bytes, Outcome& outcome
   insist(outcome, [&] { return device.freeReservation(address, bytes); });
 }
 
+Status tryPageOf(Device& device, std::uint64_t bytes, bool named,
+                 const std::function<Result<Page>()>& make) {
+  Outcome outcome;
+  const Page page = outcome.valueOf(make());
+  if (!outcome.ok()) return outcome.status();
+  if (named) tryName(device, page, outcome);
+  if (outcome.ok()) tryMapping(device, page, bytes, outcome);
+  insist(outcome, [&] { return device.releasePage(page); });
+  return outcome.status();
+}
+
 }  // namespace
 
 Status tryPage(Device& device) {
   const VirtualMemoryCapability pages = device.virtualMemory();
-  Outcome outcome;
-  const Page page = outcome.valueOf(device.createPage(pages.granularity));
-  if (!outcome.ok()) return outcome.status();
-  if (pages.fabric) tryName(device, page, outcome);
-  if (outcome.ok()) tryMapping(device, page, pages.granularity, outcome);
-  insist(outcome, [&] { return device.releasePage(page); });
-  return outcome.status();
+  return tryPageOf(device, pages.granularity, pages.fabric,
+                   [&] { return device.createPage(pages.granularity); });
+}
+
+Status tryMappingOf(Device& device, std::uint64_t bytes,
+                    const std::function<Result<Page>()>& make) {
+  return tryPageOf(device, bytes, false, make);
+}
+
+HostPages hostPagesThatWork(const std::function<Status(HostPages)>& attempt) {
+  for (const HostPages kind : {HostPages::kHost, HostPages::kNuma}) {
+    const Status tried = attempt(kind);
+    if (tried.ok()) return kind;
+    if (!refusesPages(tried)) return HostPages::kUntried;
+  }
+  return HostPages::kNone;
 }
 
 bool refusesPages(const Status& tried) {
@@ -75,6 +95,7 @@ VirtualMemoryCapability whatWorks(const VirtualMemoryCapability& claimed,
   if (attempt(all).ok()) return all;
   VirtualMemoryCapability works;
   works.supported = true;
+  works.host_pages = claimed.host_pages;
   if (refusesPages(attempt(works))) {
     VirtualMemoryCapability none;
     none.refused = true;

@@ -17,6 +17,21 @@ namespace cistern {
 /// as far as the device takes it back.
 Status tryPage(Device& device);
 
+/// Maps a page that `make` makes, of that many bytes, allows access, and undoes all of it. Returns
+/// the first failure, as tryPage does.
+Status tryMappingOf(Device& device, std::uint64_t bytes, const std::function<Result<Page>()>& make);
+
+/// The kinds of pages in host memory that a driver may make.
+enum class HostPages : std::uint8_t {
+  kUntried,
+  kNone,  ///< the driver refuses both
+  kHost,  ///< quickly made, without a handle
+  kNuma,  ///< of the NUMA node next to the device; slowly made
+};
+/// The first of kHost and kNuma that works. kUntried if the host or the device has no room for one:
+/// that shows nothing.
+HostPages hostPagesThatWork(const std::function<Status(HostPages)>& attempt);
+
 /// Whether a failure of tryPage shows that pages do not work. A device without room for a page
 /// shows nothing; one without room for a page's addresses does.
 bool refusesPages(const Status& tried);

@@ -42,6 +42,7 @@ struct VirtualMemoryCapability {
   bool exportable = false;  ///< pages can be handed to other processes: exportPage, importPage
   bool fabric = false;      ///< also to those of other machines: exportToFabric, importFromFabric
   bool rdma = false;        ///< pages can be registered with network cards: GPUDirect RDMA
+  bool host_pages = false;  ///< the driver claims pages of the host's memory: createHostPage
   bool refused = false;     ///< the driver claims virtual memory and refuses a page: not supported
 };
 
@@ -115,6 +116,11 @@ class CISTERN_API Device {
   Status freeReservation(Address address, std::size_t bytes);
   /// Physical memory without an address. Pre: bytes is a positive multiple of the granularity.
   Result<Page> createPage(std::size_t bytes);
+  /// The same, of the host's memory: the device reaches it over the bus. All other calls take it as
+  /// any page, but exportPage and exportToFabric may be kNotSupported for it. Pre: as createPage's.
+  /// kNotSupported where virtualMemory().host_pages is false. The driver may refuse such pages
+  /// although it claims them: the first call tries one. kOutOfMemory when the host has no more.
+  Result<Page> createHostPage(std::size_t bytes);
   /// Drops the caller's hold; the memory goes back once no mapping of the page is left.
   Status releasePage(Page page);
   /// Maps the whole page at `address`. Pre: bytes is the page's size; the range lies in a
@@ -255,6 +261,10 @@ class CISTERN_API Device {
   /// How many bytes of host memory hostMalloc could still pin without harm, as far as the host and
   /// its limits tell; no device call. UINT64_MAX where they do not tell.
   virtual std::uint64_t pinnableBytes() const;
+  /// How many bytes of the host's memory createHostPage could still take without harm, as far as
+  /// the host and its limits tell; no device call. It is half a GiB less than is left, so that
+  /// other programs go on. UINT64_MAX where nothing tells.
+  virtual std::uint64_t hostPageBytesLeft() const;
   /// The host's time in ns since some moment; never goes back. Virtual on a simulated device.
   virtual std::uint64_t hostNanoseconds() const;
 

@@ -32,6 +32,8 @@
   MAY(FreeReservation, freeReservation, free_reservation, Result<void>, \
       (Address address, std::size_t bytes), (address, bytes)) \
   MAY(CreatePage, createPage, create_page, Result<Page>, (std::size_t bytes), (bytes)) \
+  MAY(CreateHostPage, createHostPage, create_host_page, Result<Page>, (std::size_t bytes), \
+      (bytes)) \
   MAY(ReleasePage, releasePage, release_page, Result<void>, (Page page), (page)) \
   MAY(Map, map, map, Result<void>, (Address address, std::size_t bytes, Page page), \
       (address, bytes, page)) \

@@ -33,6 +33,9 @@ struct SimConfig {
   std::uint64_t gpu_lag_ns = 0;          ///< queued work begins this much later; a day at most
   /// Bytes of host memory that can be pinned at a time.
   std::uint64_t pinned_capacity = UINT64_MAX;
+  /// Bytes of host memory that pages can be made of at a time (createHostPage). Work that touches
+  /// such a page lasts longer, by the time that the bytes take over the bus.
+  std::uint64_t host_page_capacity = UINT64_MAX;
   bool race_detector = true;   ///< off: races() stays empty, and launches cost less
   bool virtual_memory = true;  ///< off: every virtual memory call is kNotSupported
   bool fabric = false;         ///< pages have fabric handles, good while their owner lives
@@ -152,6 +155,7 @@ class CISTERN_API FaultPlan {
 ///   - A graph launched into a capture becomes all of its nodes there. A driver makes it one node.
 ///   - Handle 2 is that of per-thread default streams, as CUDA's. It is no stream, and can only be
 ///     refused.
+///   - A page of host memory has no descriptor and no name on the fabric.
 ///   - The driver's own pool is not modelled: mallocAsync and its like are kNotSupported.
 class CISTERN_API SimulatedDevice : public Device {
  public:

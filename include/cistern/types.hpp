@@ -78,6 +78,12 @@ struct MempoolId_t {
   }
 };
 
+/// The place of the memory behind an address. The device reads and writes both.
+enum class Location : std::uint8_t {
+  kDevice,  ///< in the device's own memory
+  kHost,    ///< in the host's memory, behind the bus: docs/overflow.md says what that costs
+};
+
 inline void* toPointer(Address a) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(a));
 }

@@ -124,6 +124,10 @@ class ScopedPages {
     pages_.push_back(device_.createPage(bytes).orThrow());
     return pages_.back();
   }
+  Page hostPage(std::size_t bytes) {
+    pages_.push_back(device_.createHostPage(bytes).orThrow());
+    return pages_.back();
+  }
   /// Maps without access.
   void mapOnly(Address address, std::size_t bytes, Page page) {
     device_.map(address, bytes, page).orThrow();

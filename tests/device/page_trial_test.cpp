@@ -106,4 +106,45 @@ TEST_CASE("where no page works the claim is refused; where there is no room it i
   CHECK((full.supported && full.exportable && full.rdma && !full.fabric && !full.refused));
 }
 
+// ---- Pages of host memory
+// ------------------------------------------------------------------------
+
+TEST_CASE("the first kind of host pages that works is taken", "[device][trial][host]") {
+  std::vector<HostPages> tried;
+  const auto worksFrom = [&](HostPages least, ErrorKind kind = ErrorKind::kNotSupported) {
+    tried.clear();
+    return hostPagesThatWork([&](HostPages attempt) {
+      tried.push_back(attempt);
+      return attempt >= least ? Status() : Status(refusedAs(kind));
+    });
+  };
+  CHECK(worksFrom(HostPages::kHost) == HostPages::kHost);
+  CHECK(tried == std::vector{HostPages::kHost});
+  CHECK(worksFrom(HostPages::kNuma) == HostPages::kNuma);
+  CHECK(tried == std::vector{HostPages::kHost, HostPages::kNuma});
+  CHECK(hostPagesThatWork([](HostPages) { return Status(refusedAs(ErrorKind::kOther)); }) ==
+        HostPages::kNone);
+  CHECK(worksFrom(HostPages::kNuma, ErrorKind::kOutOfMemory) == HostPages::kUntried);
+  CHECK(tried == std::vector{HostPages::kHost});
+}
+
+TEST_CASE("a trial of a host page finds any step that is refused, and leaves nothing",
+          "[device][trial][host]") {
+  for (const Call call : {Call::kCreateHostPage, Call::kReserve, Call::kMap, Call::kSetAccess}) {
+    SimDevice device;
+    device.faults().failNth(call, 1, ErrorKind::kNotSupported);
+    const auto attempt = [&] {
+      return tryMappingOf(device, kPage, [&] { return device.createHostPage(kPage); });
+    };
+    const Status refused = attempt();
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().call == call);
+    CHECK(refusesPages(refused));
+    CHECK(device.hostPageBytesLeft() == UINT64_MAX);
+    CHECK(attempt().ok());
+    CHECK(device.hostPageBytesLeft() == UINT64_MAX);
+    checkNothingTried(device);
+  }
+}
+
 }  // namespace cistern::test

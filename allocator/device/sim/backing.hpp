@@ -16,7 +16,8 @@ namespace cistern::sim {
 class Backing {
  public:
   /// `id` is unique in the device and never used again.
-  Backing(std::uint64_t id, std::uint64_t bytes) : id_(id), bytes_(bytes) {}
+  Backing(std::uint64_t id, std::uint64_t bytes, Location location = Location::kDevice)
+      : id_(id), bytes_(bytes), location_(location) {}
   /// The memory behind a descriptor. The descriptor is this object's from now on.
   Backing(std::uint64_t id, std::uint64_t bytes, int file) : id_(id), bytes_(bytes), file_(file) {}
   ~Backing();
@@ -25,6 +26,7 @@ class Backing {
 
   std::uint64_t id() const { return id_; }
   std::uint64_t bytes() const { return bytes_; }
+  bool isHost() const { return location_ == Location::kHost; }
   /// Its first byte; zeroes until written.
   std::byte* data();
   /// A descriptor of the memory, the caller's to close; -1 when the kernel has none to give.
@@ -44,6 +46,7 @@ class Backing {
 
   std::uint64_t id_;
   std::uint64_t bytes_;
+  Location location_ = Location::kDevice;
   int file_ = -1;
   std::byte* data_ = nullptr;
 };

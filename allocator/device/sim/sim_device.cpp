@@ -15,7 +15,7 @@ namespace cistern::sim {
 SimDevice::SimDevice(SimConfig config)
     : config_(std::move(config)),
       space_(config_.ordinal),
-      memory_(space_, config_.capacity, config_.granularity),
+      memory_(space_, config_.capacity, config_.host_page_capacity, config_.granularity),
       detector_(config_.race_detector),
       next_handle_((space_.number() << 32) + kPerThreadStream.raw + 1) {
   streams_.emplace(Stream{}.raw, StreamState{0, detector_.openLane()});
@@ -31,7 +31,9 @@ SimDevice::~SimDevice() {
 
 VirtualMemoryCapability SimDevice::virtualMemory() const {
   if (!config_.virtual_memory) return {};
-  return {true, config_.granularity, true, config_.fabric};
+  VirtualMemoryCapability pages{true, config_.granularity, true, config_.fabric};
+  pages.host_pages = true;
+  return pages;
 }
 
 // ---- What every call begins with ---------------------------------------------------------------
@@ -111,8 +113,14 @@ Status SimDevice::resolve(Call call, const Work& work, Stream stream, std::vecto
   return {};
 }
 
+std::uint64_t SimDevice::durationOf(const Work& work, const std::vector<Span>& spans) {
+  std::uint64_t host = 0;
+  for (const Span& span : spans) host += span.backing->isHost() ? span.bytes : 0;
+  return later(work.duration_ns, cost::overTheBus(host));
+}
+
 void SimDevice::queue(StreamState& state, Stream stream, Work work, std::vector<Span>& spans) {
-  const std::uint64_t completion = enqueue(state, work.duration_ns);
+  const std::uint64_t completion = enqueue(state, durationOf(work, spans));
   if (detector_.enabled()) {
     detector_.run(state.lane, std::make_shared<const WorkTag>(WorkTag{work.name, stream}), spans);
   }

@@ -51,6 +51,7 @@ class SimDevice final : public SimulatedDevice {
   std::uint64_t modelledBackgroundNanoseconds() const override;
   std::uint64_t hostNanoseconds() const override { return now(); }
   std::uint64_t pinnableBytes() const override;
+  std::uint64_t hostPageBytesLeft() const override;
   std::uint64_t foreignUse(std::uint64_t bytes) override;
   FaultPlan& faults() override { return faults_; }
   std::uint64_t callsOnDeadStreams() const override;
@@ -110,7 +111,12 @@ class SimDevice final : public SimulatedDevice {
   void forgetReturnedPages() CISTERN_REQUIRES(mutex_);
 
   bool isPeer(int ordinal) const;
-  bool needsMemory(const Work& work) const { return config_.race_detector || bool(work.effect); }
+  /// Whether it matters what lies behind the addresses of the work.
+  bool needsMemory(const Work& work) const CISTERN_REQUIRES(mutex_) {
+    return config_.race_detector || bool(work.effect) || memory_.hasHostPages();
+  }
+  /// How long the work lasts: its own time, and the bus's for what it touches in host memory.
+  static std::uint64_t durationOf(const Work& work, const std::vector<Span>& spans);
   Status resolve(Call call, const Work& work, Stream stream, std::vector<Span>& spans)
       CISTERN_REQUIRES(mutex_);
   void queue(StreamState& state, Stream stream, Work work, std::vector<Span>& spans)

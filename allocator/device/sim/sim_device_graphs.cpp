@@ -106,7 +106,7 @@ void SimDevice::queueGraph(ExecState& exec, StreamState& stream,
   for (NodeId node = 0; node < body.size(); ++node) {
     std::uint64_t ready = start;
     for (const NodeId before : body.after[node]) ready = std::max(ready, completions[before]);
-    completions[node] = later(ready, body.works[node]->duration_ns);
+    completions[node] = later(ready, durationOf(*body.works[node], spans[node]));
     exec.completion = std::max(exec.completion, completions[node]);
     if (detector_.enabled()) {
       detector_.runNode(run, body.order, node, body.tags[node], spans[node]);

@@ -57,9 +57,24 @@ Result<Page> SimDevice::doCreatePage(std::size_t bytes) {
   return memory_.createPage(bytes);
 }
 
+Result<Page> SimDevice::doCreateHostPage(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  if (Status in = enterVirtual(Call::kCreateHostPage, cost::createHostPage(bytes)); !in.ok()) {
+    return in.error();
+  }
+  return memory_.createHostPage(bytes);
+}
+
+std::uint64_t SimDevice::hostPageBytesLeft() const {
+  MutexLock lock(mutex_);
+  return memory_.hostLeft();
+}
+
 Status SimDevice::doReleasePage(Page page) {
   MutexLock lock(mutex_);
-  const std::uint64_t cost = cost::releasePage(memory_.heldBytes(page));
+  const std::uint64_t bytes = memory_.heldBytes(page);
+  const std::uint64_t cost =
+      memory_.isHost(page) ? cost::releaseHostPage(bytes) : cost::releasePage(bytes);
   if (Status in = enterVirtual(Call::kReleasePage, cost); !in.ok()) return in;
   Status released = memory_.releasePage(page);
   forgetReturnedPages();
@@ -68,7 +83,7 @@ Status SimDevice::doReleasePage(Page page) {
 
 Status SimDevice::doMap(Address address, std::size_t bytes, Page page) {
   MutexLock lock(mutex_);
-  Status in = enterVirtual(Call::kMap, cost::kMap);
+  Status in = enterVirtual(Call::kMap, memory_.isHost(page) ? cost::kMapHost : cost::kMap);
   return in.ok() ? memory_.map(address, bytes, page) : in;
 }
 
@@ -76,8 +91,9 @@ Status SimDevice::doSetAccess(Address address, std::size_t bytes) {
   MutexLock lock(mutex_);
   const auto views = memory_.viewCount(Call::kSetAccess, address, bytes);
   const std::size_t pages = views.ok() ? views.value() : 1;
-  if (Status in = enterVirtual(Call::kSetAccess, cost::setAccess(pages, bytes)); !in.ok())
-    return in;
+  const std::uint64_t host = views.ok() ? memory_.hostBytesIn(address, pages) : 0;
+  const std::uint64_t cost = cost::setAccess(pages, bytes) + cost::moreAccess(host);
+  if (Status in = enterVirtual(Call::kSetAccess, cost); !in.ok()) return in;
   if (!views.ok()) return views.error();
   memory_.setAccess(address, pages);
   return {};
@@ -87,7 +103,9 @@ Status SimDevice::doUnmap(Address address, std::size_t bytes) {
   MutexLock lock(mutex_);
   const auto views = memory_.viewCount(Call::kUnmap, address, bytes);
   const std::size_t pages = views.ok() ? views.value() : 1;
-  if (Status in = enterVirtual(Call::kUnmap, cost::unmap(pages, bytes)); !in.ok()) return in;
+  const std::uint64_t host = views.ok() ? memory_.hostBytesIn(address, pages) : 0;
+  const std::uint64_t cost = cost::unmap(pages, bytes) + cost::moreUnmap(host);
+  if (Status in = enterVirtual(Call::kUnmap, cost); !in.ok()) return in;
   if (!views.ok()) return views.error();
   detector_.unmap(address, memory_.viewsFrom(address, pages));
   memory_.unmap(address, pages);

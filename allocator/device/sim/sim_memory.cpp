@@ -20,8 +20,10 @@ std::uint64_t chargeOf(std::uint64_t bytes) {
 
 }  // namespace
 
-Memory::Memory(const AddressSpace& space, std::uint64_t capacity, std::uint64_t granularity)
+Memory::Memory(const AddressSpace& space, std::uint64_t capacity, std::uint64_t host_capacity,
+               std::uint64_t granularity)
     : capacity_(capacity),
+      host_capacity_(host_capacity),
       granularity_(granularity),
       reservations_begin_(space.begin() + kReservationsBegin),
       malloc_ranges_(space.begin() + kMallocBegin, reservations_begin_),
@@ -112,7 +114,7 @@ bool Memory::resolveMapped(const Access& access, std::vector<Span>& spans, std::
 }
 
 void Memory::audit() const {
-  std::uint64_t used = 0;
+  std::uint64_t used = 0, host_used = 0;
   std::uint64_t malloced = 0;
   for (const auto& [address, memory] : mallocs_) malloced += memory.charged;
   std::unordered_map<std::uint64_t, std::uint64_t> mappings;
@@ -126,9 +128,12 @@ void Memory::audit() const {
   for (const auto& [raw, page] : pages_) {
     CISTERN_CHECK(page.mappings == mappings[raw]);
     CISTERN_CHECK(page.held || page.mappings > 0);
-    used += page.imported ? 0 : page.backing->bytes();
+    const bool host = page.backing->isHost();
+    CISTERN_CHECK(!host || !page.imported);
+    (host ? host_used : used) += page.imported ? 0 : page.backing->bytes();
   }
   CISTERN_CHECK(used_ == used + malloced && used_ + foreign_ <= capacity_);
+  CISTERN_CHECK(host_used_ == host_used && host_used_ <= host_capacity_);
   std::uint64_t reserved_bytes = 0;
   for (const auto& [address, bytes] : reservations_) reserved_bytes += bytes;
   CISTERN_CHECK(malloc_ranges_.freeBytes() + malloced == kReservationsBegin - kMallocBegin);

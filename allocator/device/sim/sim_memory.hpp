@@ -23,13 +23,14 @@
 namespace cistern::sim {
 
 /// Invariants (audit() checks each):
-///   used == malloc'ed bytes, as charged, + bytes of live pages that were made here;
-///   used + foreign <= capacity;
+///   used == malloc'ed bytes, as charged, + bytes of live pages of the device made here;
+///   used + foreign <= capacity;  host_used == bytes of live pages in host memory <= host capacity;
 ///   a page is live while it is held or mapped;  mappings are disjoint, each in one reservation.
 class Memory {
  public:
   /// Hands out addresses of that space.
-  Memory(const AddressSpace& space, std::uint64_t capacity, std::uint64_t granularity);
+  Memory(const AddressSpace& space, std::uint64_t capacity, std::uint64_t host_capacity,
+         std::uint64_t granularity);
 
   /// Other programs hold `bytes`, or all that is left if that is less. Returns how much they hold.
   std::uint64_t foreignUse(std::uint64_t bytes);
@@ -44,6 +45,14 @@ class Memory {
   Result<Address> reserve(std::uint64_t bytes);
   Status freeReservation(Address address, std::uint64_t bytes);
   Result<Page> createPage(std::uint64_t bytes);
+  Result<Page> createHostPage(std::uint64_t bytes);
+  std::uint64_t hostLeft() const { return host_capacity_ - host_used_; }
+  /// Whether there is any host memory behind addresses, or might be.
+  bool hasHostPages() const { return host_used_ > 0; }
+  /// Whether that page is of host memory.
+  bool isHost(Page page) const;
+  /// The bytes of host memory that are mapped from `address` on, in that many mappings.
+  std::uint64_t hostBytesIn(Address address, std::size_t views) const;
   Status releasePage(Page page);
   /// The page's size; 0 when it is not held.
   std::uint64_t heldBytes(Page page) const;
@@ -104,8 +113,10 @@ class Memory {
   bool resolveMapped(const Access& access, std::vector<Span>& spans, std::string& why) const;
 
   std::uint64_t capacity_;
+  std::uint64_t host_capacity_;
   std::uint64_t granularity_;
   std::uint64_t used_ = 0;
+  std::uint64_t host_used_ = 0;
   std::uint64_t foreign_ = 0;
   std::uint64_t next_id_ = 1;  ///< of backings, pages and views alike
   Address reservations_begin_;

@@ -52,6 +52,33 @@ Result<Page> Memory::createPage(std::uint64_t bytes) {
   return Page{id};
 }
 
+Result<Page> Memory::createHostPage(std::uint64_t bytes) {
+  if (bytes == 0 || bytes % granularity_ != 0) {
+    return refusal(Call::kCreateHostPage, Reason::kInvalidValue,
+                   fmt::format("{} bytes is not a positive multiple of {}", bytes, granularity_));
+  }
+  if (bytes > hostLeft()) {
+    return refusal(Call::kCreateHostPage, Reason::kOutOfMemory,
+                   fmt::format("{} bytes of host memory asked, {} free", bytes, hostLeft()));
+  }
+  host_used_ += bytes;
+  const std::uint64_t id = next_id_++;
+  pages_.emplace(id, PhysicalPage{std::make_shared<Backing>(id, bytes, Location::kHost)});
+  return Page{id};
+}
+
+bool Memory::isHost(Page page) const {
+  const auto it = pages_.find(page.raw);
+  return it != pages_.end() && it->second.backing->isHost();
+}
+
+std::uint64_t Memory::hostBytesIn(Address address, std::size_t views) const {
+  std::uint64_t bytes = 0;
+  for (auto it = views_.find(address); it != views_.end() && views > 0; --views, ++it)
+    bytes += it->second.backing->isHost() ? it->second.bytes : 0;
+  return bytes;
+}
+
 std::uint64_t Memory::heldBytes(Page page) const {
   const auto it = pages_.find(page.raw);
   return it == pages_.end() || !it->second.held ? 0 : it->second.backing->bytes();
@@ -70,7 +97,8 @@ Status Memory::releasePage(Page page) {
 void Memory::dropIfUnused(std::uint64_t page) {
   const auto it = pages_.find(page);
   if (it->second.held || it->second.mappings > 0) return;
-  if (!it->second.imported) used_ -= it->second.backing->bytes();
+  const Backing& backing = *it->second.backing;
+  if (!it->second.imported) (backing.isHost() ? host_used_ : used_) -= backing.bytes();
   returned_.push_back(page);
   pages_.erase(it);
 }
@@ -156,6 +184,10 @@ Result<int> Memory::exportPage(Page page) {
     return refusal(Call::kExportPage, Reason::kInvalidValue,
                    fmt::format("page {} is not held", page.raw));
   }
+  if (isHost(page)) {
+    return refusal(Call::kExportPage, Reason::kNotSupported,
+                   fmt::format("page {} is of host memory, which has no handle", page.raw));
+  }
   const int descriptor = pages_.at(page.raw).backing->share();
   if (descriptor >= 0) return descriptor;
   return refusal(Call::kExportPage, Reason::kUnknown, "the host has no file for it");
@@ -184,6 +216,10 @@ Result<FabricHandle> Memory::exportToFabric(Page page) {
   if (heldBytes(page) == 0) {
     return refusal(Call::kExportPage, Reason::kInvalidValue,
                    fmt::format("page {} is not held", page.raw));
+  }
+  if (isHost(page)) {
+    return refusal(Call::kExportPage, Reason::kNotSupported,
+                   fmt::format("page {} is of host memory, which has no handle", page.raw));
   }
   if (const auto name = pages_.at(page.raw).backing->name()) return *name;
   return refusal(Call::kExportPage, Reason::kUnknown, "the host has no file for it");

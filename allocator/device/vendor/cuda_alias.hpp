@@ -126,7 +126,10 @@ inline cudaError_t graphDot(cudaGraph_t graph, const char* path) {
 
 struct VirtualMemory {
   static VirtualMemoryCapability claimed(int ordinal) {
-    return claimedPages(ordinal, driver().device_get_attribute);
+    VirtualMemoryCapability pages = claimedPages(ordinal, driver().device_get_attribute);
+    // They came with CUDA 12.2. A driver that does not know them refuses the first that is tried.
+    pages.host_pages = pages.supported;
+    return pages;
   }
   static cudaError_t granularity(int ordinal, const VirtualMemoryCapability& pages,
                                  std::size_t* bytes) {
@@ -145,6 +148,14 @@ struct VirtualMemory {
   static cudaError_t create(int ordinal, const VirtualMemoryCapability& pages, std::size_t bytes,
                             Page* page) {
     const CUmemAllocationProp wanted = pageProperties(ordinal, pages);
+    CUmemGenericAllocationHandle handle = 0;
+    const CUresult result = driver().create(&handle, bytes, &wanted, 0);
+    page->raw = handle;
+    return asRuntime(result);
+  }
+  static cudaError_t createHost(int ordinal, HostPages kind, std::size_t bytes, Page* page) {
+    const int node = numaNodeOf(ordinal, driver().device_get_attribute);
+    const CUmemAllocationProp wanted = hostPageProperties(kind, node);
     CUmemGenericAllocationHandle handle = 0;
     const CUresult result = driver().create(&handle, bytes, &wanted, 0);
     page->raw = handle;

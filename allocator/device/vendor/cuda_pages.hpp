@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include "allocator/device/page_trial.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern::cuda {
@@ -37,6 +38,29 @@ inline CUmemAllocationProp pageProperties(int ordinal, const VirtualMemoryCapabi
   properties.location.id = ordinal;
   properties.allocFlags.gpuDirectRDMACapable = pages.rdma ? 1 : 0;
   return properties;
+}
+
+/// Pages of the host's memory. On a NUMA node they could be exported, but no handle is requested:
+/// all host pages are alike. The numbers are those of CUDA 12.2: older headers do not name them.
+inline CUmemAllocationProp hostPageProperties(HostPages kind, int numa_node) {
+  constexpr int kHost = 2, kHostNuma = 3;  // CU_MEM_LOCATION_TYPE_HOST, _HOST_NUMA
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  const bool numa = kind == HostPages::kNuma;
+  properties.location.type = CUmemLocationType(numa ? kHostNuma : kHost);
+  properties.location.id = numa ? numa_node : 0;
+  return properties;
+}
+
+/// The NUMA node next to the device; 0 where the driver does not tell. `get` is
+/// cuDeviceGetAttribute.
+template <class GetAttribute>
+int numaNodeOf(int ordinal, GetAttribute get) {
+  constexpr int kHostNumaId = 134;  // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
+  int node = 0;
+  const bool known = get(&node, CUdevice_attribute(kHostNumaId), ordinal) == CUDA_SUCCESS;
+  return known && node > 0 ? node : 0;
 }
 
 }  // namespace cistern::cuda

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "allocator/device/page_trial.hpp"
 #include "allocator/device/vendor/loaded_runtime.hpp"
 #include "cistern/device.hpp"
 
@@ -148,6 +149,8 @@ struct VirtualMemory {
     page->raw = reinterpret_cast<std::uintptr_t>(handle);
     return error;
   }
+  /// These headers know no pages of host memory.
+  static hipError_t createHost(int, HostPages, std::size_t, Page*) { return hipErrorNotSupported; }
   static hipMemGenericAllocationHandle_t handleOf(Page page) {
     return reinterpret_cast<hipMemGenericAllocationHandle_t>(std::uintptr_t(page.raw));
   }

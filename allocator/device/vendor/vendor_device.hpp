@@ -5,6 +5,7 @@
 // code into a DeviceError. Without a driver these runtimes leave the outputs untouched.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/device/page_trial.hpp"
 #include "allocator/device/vendor/alias.hpp"
 #include "cistern/device.hpp"
 
@@ -99,6 +101,8 @@ class VendorDevice final : public Device {
   }
 
   CISTERN_OVERRIDE_ALL_CALLS
+  Result<Page> createHostPage(HostPages kind, std::size_t bytes);
+  HostPages hostPages();
   Error admit(int peer_ordinal);
   Error driverPoolHandle(PoolHandle* pool);
 
@@ -114,6 +118,7 @@ class VendorDevice final : public Device {
   std::map<Address, Mapped> mapped_ CISTERN_GUARDED_BY(access_mutex_);
   /// The devices that may use the mappings: this one, then the peers.
   std::vector<VirtualMemory::Access> admitted_ CISTERN_GUARDED_BY(access_mutex_);
+  std::atomic<HostPages> host_pages_{HostPages::kUntried};
   Mutex pool_mutex_{LockRank::kDriverPool};
   PoolHandle pool_ CISTERN_GUARDED_BY(pool_mutex_) = nullptr;  ///< made when first needed
 };

@@ -26,6 +26,35 @@ Result<Page> VendorDevice::doCreatePage(std::size_t bytes) {
   return outcome(Call::kCreatePage, error, page);
 }
 
+Result<Page> VendorDevice::createHostPage(HostPages kind, std::size_t bytes) {
+  Page page;
+  const Error error =
+      onDevice([&] { return VirtualMemory::createHost(facts_.ordinal, kind, bytes, &page); });
+  return outcome(Call::kCreateHostPage, error, page);
+}
+
+// Two threads may try at once: both find the same.
+HostPages VendorDevice::hostPages() {
+  HostPages kind = host_pages_.load(std::memory_order_relaxed);
+  if (kind != HostPages::kUntried) return kind;
+  const std::uint64_t bytes = facts_.virtual_memory.granularity;
+  kind = hostPagesThatWork([&](HostPages tried) {
+    return tryMappingOf(*this, bytes, [&] { return createHostPage(tried, bytes); });
+  });
+  if (kind != HostPages::kUntried) host_pages_.store(kind, std::memory_order_relaxed);
+  return kind;
+}
+
+Result<Page> VendorDevice::doCreateHostPage(std::size_t bytes) {
+  const auto refused = [] { return failure(Call::kCreateHostPage, GPU(ErrorNotSupported)); };
+  if (!facts_.virtual_memory.host_pages) return refused();
+  const HostPages kind = hostPages();
+  if (kind == HostPages::kUntried)
+    return failure(Call::kCreateHostPage, GPU(ErrorMemoryAllocation));
+  if (kind == HostPages::kNone) return refused();
+  return createHostPage(kind, bytes);
+}
+
 Status VendorDevice::doReleasePage(Page page) {
   return outcome(Call::kReleasePage, onDevice([&] { return VirtualMemory::release(page); }));
 }
