@@ -8,8 +8,10 @@ namespace cistern {
 
 MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
     : pools_(pools), id_(graphPoolHandle(options.is_user_created)) {
-  pools_.registry().here("MemPool").addUser(
-      "createOrIncrefPool", id_, {options.allocator, options.no_split}, LetGoBy::kItself);
+  PoolRegistry& at = pools_.registry().here("MemPool");
+  if (options.use_on_oom && options.location == Location::kHost) refuseLending("MemPool", id_);
+  at.addUser("createOrIncrefPool", id_, {options.allocator, options.no_split, options.location},
+             LetGoBy::kItself);
   if (options.use_on_oom) pools_.setUseOnOOM(id_, true);
 }
 

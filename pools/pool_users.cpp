@@ -14,6 +14,10 @@ void refusePool(const char* verb, MempoolId_t id, const std::string& why) {
   throw PoolError(fmt::format("{}: pool {} {}", verb, poolName(id), why));
 }
 
+void refuseLending(const char* verb, MempoolId_t id) {
+  refusePool(verb, id, "lies in host memory, and the default pool takes none of that");
+}
+
 // ---- Users -------------------------------------------------------------------------------------
 
 void PoolUsers::add(const char* verb, MempoolId_t id, const PoolTraits& traits, LetGoBy by) {
@@ -21,7 +25,20 @@ void PoolUsers::add(const char* verb, MempoolId_t id, const PoolTraits& traits, 
   if (id == MempoolId_t{}) refusePool(verb, id, "is the default pool");
   const auto found = pools_.find(id);
   if (found != pools_.end()) (void)live(verb, id);
+  if (found == pools_.end() && traits.location == Location::kHost)
+    requireHostPages(verb, id, traits);
   ++(found != pools_.end() ? found->second : open(id, traits)).usesOf(by);
+}
+
+// The driver itself is tried at the first request.
+void PoolUsers::requireHostPages(const char* verb, MempoolId_t id, const PoolTraits& traits) const {
+  const auto refuse = [&](const char* why) {
+    refusePool(verb, id, std::string("cannot lie in host memory: ") + why);
+  };
+  if (traits.needsSegments()) refuse("it has a SegmentSource or no_split, which need segments");
+  if (!engine_.device.virtualMemory().host_pages)
+    refuse("this device makes no pages of host memory");
+  if (!engine_.default_pool.onPages()) refuse("the allocator's memory comes in segments");
 }
 
 UsedPool& PoolUsers::open(MempoolId_t id, const PoolTraits& traits) {

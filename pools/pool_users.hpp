@@ -36,6 +36,8 @@ struct UsedPool {
 
 /// Throws PoolError: "<verb>: pool <name> <why>".
 [[noreturn]] void refusePool(const char* verb, MempoolId_t id, const std::string& why);
+/// The same for a pool in host memory that is to lend to the default pool.
+[[noreturn]] void refuseLending(const char* verb, MempoolId_t id);
 
 /// Thread-safe. `verb` is the verb that an error names.
 class PoolUsers {
@@ -85,6 +87,7 @@ class PoolUsers {
   void lookFirstAt(MempoolId_t id) noexcept;
 
  private:
+  void requireHostPages(const char* verb, MempoolId_t id, const PoolTraits& traits) const;
   UsedPool& open(MempoolId_t id, const PoolTraits& traits) CISTERN_REQUIRES(mutex);
 
   Engine& engine_;

@@ -75,13 +75,18 @@ void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
 void Pools::setUseOnOOM(MempoolId_t id, bool use) {
   PoolRegistry& at = registry_->here("setUseOnOOM");
   const MutexLock lock(at.users.mutex);
-  at.engine.pools.setLends(at.users.live("setUseOnOOM", id), use);
+  Pool& pool = at.users.live("setUseOnOOM", id);
+  if (use && pool.location() == Location::kHost) refuseLending("setUseOnOOM", id);
+  at.engine.pools.setLends(pool, use);
 }
 
 void Pools::setNoSplit(MempoolId_t id) {
   PoolRegistry& at = registry_->here("setNoSplit");
   const MutexLock lock(at.users.mutex);
-  if (!at.users.live("setNoSplit", id).change(at.engine.whole_rules, false))
+  Pool& pool = at.users.live("setNoSplit", id);
+  if (pool.location() == Location::kHost)
+    refusePool("setNoSplit", id, "lies in host memory, which comes in pages");
+  if (!pool.change(at.engine.whole_rules, false))
     refusePool("setNoSplit", id, "has memory already, in blocks that share segments");
 }
 

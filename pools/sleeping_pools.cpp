@@ -84,6 +84,10 @@ void SleepingPools::begin(Chosen& chosen) {
     const MutexLock lock(users_.mutex);
     for (std::size_t i = 0; i < chosen.ids.size(); ++i) {
       const Pool& pool = chosen.visits[i].pool;
+      if (pool.location() == Location::kHost) {
+        refusePool("sleep", chosen.ids[i],
+                   "lies in host memory: its sleep would give the device nothing back");
+      }
       if (!pool.onPages()) {
         refusePool("sleep", chosen.ids[i],
                    "has its memory in segments, which could not come back to their addresses");

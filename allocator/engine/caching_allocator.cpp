@@ -168,6 +168,10 @@ bool CachingAllocator::owns(const void* pointer) const noexcept {
 std::size_t CachingAllocator::blockSize(void* pointer) const {
   return blockAt(engine_->here("blockSize"), "blockSize", toAddress(pointer)).bytes();
 }
+Location CachingAllocator::locationOf(const void* pointer) const {
+  Engine& engine = engine_->here("locationOf");
+  return engine.locationOf(blockAt(engine, "locationOf", toAddress(pointer)));
+}
 BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
   const Block& block =
       blockAt(engine_->here("getBaseAllocation"), "getBaseAllocation", toAddress(pointer));

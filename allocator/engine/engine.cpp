@@ -84,6 +84,10 @@ void Engine::addRangesOf(const HeldMemory& held, std::vector<AddressRange>& rang
   }
 }
 
+Location Engine::locationOf(const Block& block) const {
+  return isRange(segmentOf(block)) ? pages.locationOf(block) : Location::kDevice;
+}
+
 bool Engine::isHeld(const Block& block) const {
   return isRange(segmentOf(block)) ? pages.isHeld(block) : segments.isHeld(block);
 }

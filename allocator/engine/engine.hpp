@@ -61,6 +61,8 @@ struct Engine : Core {
   /// Whether a graph, or an export, holds any of the block's memory. Pre: holdStill() and the
   /// heap's lock are held.
   bool isHeld(const Block& block) const;
+  /// Where the block's memory lies. Pre: no heap's lock is held.
+  Location locationOf(const Block& block) const;
   /// The lock that comes before heaps', held: nothing of that backing moves meanwhile. Segments
   /// have none.
   std::unique_lock<Mutex> holdStill(bool on_pages) const;

@@ -265,6 +265,9 @@ class CISTERN_API CachingAllocator {
   bool owns(const void* pointer) const noexcept;
   /// The usable size of an allocated block. Throws InvalidArgument for any other pointer.
   std::size_t blockSize(void* pointer) const;
+  /// The place of an allocated block's memory: kHost if any of its pages is host memory. Throws
+  /// InvalidArgument for any other pointer.
+  Location locationOf(const void* pointer) const;
   /// The segment, or the range of addresses in use, around an allocated block. Throws
   /// InvalidArgument for any other pointer.
   BaseAllocation getBaseAllocation(void* pointer) const;

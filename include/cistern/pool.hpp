@@ -94,7 +94,8 @@ class CISTERN_API Pools final {
   // ---- Users -----------------------------------------------------------------------------------
 
   /// Makes the pool with use count 1, or adds one user. `traits` apply only to a new pool.
-  /// PoolError for {0, 0}, and for a pool that is draining.
+  /// PoolError for {0, 0}, and for a pool that is draining. PoolError also for a new pool in host
+  /// memory, if the device or the allocator's options admit none, or with another trait.
   void createOrIncrefPool(MempoolId_t id, const PoolTraits& traits = {});
   /// Removes one user; at 0 the pool is draining. Graphs, MemPools and their scopes release
   /// themselves. PoolError if no use is left that createOrIncrefPool or beginAllocateToPool added.
@@ -120,7 +121,8 @@ class CISTERN_API Pools final {
 
   // ---- What a pool does ------------------------------------------------------------------------
 
-  /// Whether the default pool takes memory from this pool rather than be out of memory.
+  /// Whether the default pool takes memory from this pool rather than be out of memory. PoolError
+  /// if a pool in host memory is to lend.
   void setUseOnOOM(MempoolId_t id, bool use);
   /// From now on each block has a segment of its own. PoolError once the pool has memory.
   void setNoSplit(MempoolId_t id);
@@ -140,8 +142,9 @@ class CISTERN_API Pools final {
 
   /// The pools fall asleep. Waits for all work of the device.
   /// Throws:
-  /// - PoolError for the default pool, for a pool that is gone, is being captured into, or has its
-  ///   memory in segments, and while one of its graphs is being launched;
+  /// - PoolError for the default pool, for a pool that is gone or is being captured into, and while
+  ///   one of its graphs is being launched;
+  /// - PoolError for a pool that has its memory in segments, or in the host's memory;
   /// - HostShortage if the host admits too little pinned memory for what is to be saved;
   /// - DeviceFailure; std::bad_alloc; what a hook throws.
   SleepReport sleep(const std::vector<MempoolId_t>& ids, Contents contents = Contents::kSave);
@@ -203,6 +206,8 @@ struct MemPoolOptions {
   bool is_user_created = true;               ///< which counter its id comes from
   bool use_on_oom = false;                   ///< the default pool takes from it rather than fail
   bool no_split = false;                     ///< each block has a segment of its own
+  /// kHost: its memory is the host's, which the device reaches over the bus (docs/overflow.md)
+  Location location = Location::kDevice;
 };
 
 /// One user of a pool, from its making to its end. Not thread-safe; the pool is.

@@ -20,9 +20,10 @@ struct HeapReport {
   Stream stream;
   std::uint64_t reserved = 0;
   std::uint64_t allocated = 0;
-  std::uint64_t pending = 0;       ///< freed, but queued work of other streams still uses it
-  std::uint64_t free = 0;          ///< reserved == allocated + pending + free
-  std::uint64_t largest_free = 0;  ///< the largest free block
+  std::uint64_t pending = 0;              ///< freed, but queued work of other streams still uses it
+  std::uint64_t free = 0;                 ///< reserved == allocated + pending + free
+  std::uint64_t largest_free = 0;         ///< the largest free block
+  Location location = Location::kDevice;  ///< of its memory
 };
 
 /// A block that the program holds.
@@ -62,12 +63,15 @@ struct CISTERN_API OutOfMemoryReport {
   std::uint64_t limit = 0;  ///< what this allocator may reserve
   std::uint64_t device_total = 0;
   std::uint64_t device_free = 0;
-  std::uint64_t reserved = 0;
-  std::uint64_t allocated = 0;
-  std::vector<HeapReport> heaps;      ///< that have memory, most reserved first
-  std::vector<HolderReport> holders;  ///< the largest blocks held, largest first, at most eight
-  std::string device_error;           ///< the device's last error, if it was called
-  std::vector<UnusedMemory> unused;   ///< all free memory, each reason once, most bytes first
+  std::uint64_t reserved = 0;             ///< of the device's memory
+  std::uint64_t allocated = 0;            ///< of the device's memory
+  Location location = Location::kDevice;  ///< of the memory that was asked for
+  std::uint64_t host_reserved = 0;        ///< in pages of host memory
+  std::uint64_t host_left = 0;            ///< what the host admits in further pages
+  std::vector<HeapReport> heaps;          ///< that have memory, most reserved first
+  std::vector<HolderReport> holders;      ///< the largest blocks held, largest first, at most eight
+  std::string device_error;               ///< the device's last error, if it was called
+  std::vector<UnusedMemory> unused;       ///< all free memory, each reason once, most bytes first
   /// How to draw the dump that was written (option oom_dump), or why none was; empty without one.
   std::string dump;
 

@@ -40,6 +40,9 @@ class CISTERN_API SegmentSource {
 struct PoolTraits {
   std::shared_ptr<SegmentSource> source;  ///< null: the device
   bool no_split = false;                  ///< each block has a segment of its own
+  /// kHost: all of its pages are of the host's memory (docs/overflow.md). It has neither a source
+  /// nor no_split then, and does not lend.
+  Location location = Location::kDevice;
   /// Whether its memory comes in segments although the allocator's backing is pages.
   bool needsSegments() const { return source != nullptr || no_split; }
 };

@@ -20,7 +20,7 @@ enum class Stat : std::uint8_t {
   kActive,          ///< blocks held, or freed and still used by queued work
   kInactiveSplit,   ///< free blocks of segments that are not wholly free, and that no thread keeps
   kAllocatedBytes,  ///< bytes of blocks held, rounding included
-  kReservedBytes,   ///< bytes taken from the device
+  kReservedBytes,   ///< bytes taken from the device; pages of host memory are counted apart
   kActiveBytes,
   kInactiveSplitBytes,
   kRequestedBytes,  ///< bytes that the program asked for and holds
@@ -66,6 +66,11 @@ struct MemoryStats {
   std::uint64_t host_bytes = 0;         ///< host memory that the bookkeeping takes
   std::uint64_t asleep_bytes = 0;       ///< device memory that pools take when they wake
   std::uint64_t asleep_host_bytes = 0;  ///< pinned host memory for sleep: in use, or kept
+  /// Host memory in pages of pools whose location is kHost. No part of reserved bytes, nor of the
+  /// allocator's limit.
+  std::uint64_t host_page_bytes = 0;
+  /// Bytes of blocks held there. They are a part of allocated bytes.
+  std::uint64_t host_page_allocated_bytes = 0;
   /// Whether every peak is exact. They are exact as long as one thread allocates. Otherwise all
   /// peaks except those of segments and reserved bytes may be low. They are low by at most 1/8192
   /// of the device (10 MiB of 80 GiB) for each thread that allocates. If 1/128 of the peak is more,
@@ -133,9 +138,10 @@ struct SnapshotSegment {
   std::uint64_t bytes = 0;
   MempoolId_t pool;  ///< {0, 0}: the default pool
   Stream stream;
-  SizeKind kind = SizeKind::kSmall;   ///< of the requests that it serves
-  bool in_pages = false;              ///< a range of addresses
-  std::vector<SnapshotBlock> blocks;  ///< by address; they cover the segment
+  SizeKind kind = SizeKind::kSmall;       ///< of the requests that it serves
+  bool in_pages = false;                  ///< a range of addresses
+  Location location = Location::kDevice;  ///< of the memory behind it
+  std::vector<SnapshotBlock> blocks;      ///< by address; they cover the segment
 };
 
 /// A change to a part of the memory.

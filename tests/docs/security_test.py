@@ -391,7 +391,7 @@ class Holds(Folder):
                    "print(json.dumps(allocator.snapshot()))\n")
         ended = subprocess.run([sys.executable, "-c", program], env=PYTHON, capture_output=True, text=True)
         shot = json.loads(ended.stdout)
-        segment = {"address", "size", "kind", "in_pages", "pool", "stream", "blocks"}
+        segment = {"address", "size", "kind", "in_pages", "location", "pool", "stream", "blocks"}
         block = {"address", "size", "requested", "state", "stream"}
         self.assertEqual(set(shot), {"version", "device", "segments"})
         self.assertEqual({key for each in shot["segments"] for key in each}, segment)

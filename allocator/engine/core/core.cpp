@@ -19,7 +19,9 @@ Core::Core(Device& on, const Options& how, std::uint64_t total)
       heaps(default_pool, totals),
       streams(device, events,
               [this](Stream stream, bool forgotten) { heaps.setForgotten(stream, forgotten); }),
-      progress(device, events, streams) {}
+      progress(device, events, streams) {
+  host_pages.set(UINT64_MAX);
+}
 
 std::string Core::deviceName() const {
   return fmt::format("{} device {} ({})", device.backend(), device.ordinal(), device.name());

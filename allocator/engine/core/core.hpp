@@ -45,6 +45,22 @@ struct Core {
   /// A verb names the stream: KnownStreams::registerStream. Throws InvalidArgument for one that the
   /// device does not know.
   void meet(Stream stream);
+  /// Counts `bytes` as taken if the limit, or the host, has room for them.
+  bool admit(Location where, std::uint64_t bytes) {
+    if (where == Location::kDevice) return limit.admit(bytes);
+    return bytes <= device.hostPageBytesLeft() && host_pages.admit(bytes);
+  }
+  /// They could not be had, or have gone back.
+  void noteReturned(Location where, std::uint64_t bytes) { limitOf(where).noteReturned(bytes); }
+  Limit& limitOf(Location where) { return where == Location::kHost ? host_pages : limit; }
+  /// What could still be taken, as far as the limit tells, or the host.
+  std::uint64_t leftFor(Location where) const {
+    return where == Location::kHost ? device.hostPageBytesLeft() : limit.left();
+  }
+  /// No larger request can ever be served. The device's memory says nothing of the host's.
+  std::uint64_t mostFor(Location where) const {
+    return where == Location::kHost ? kTiB / 2 : device_total;
+  }
   std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
 
   Device& device;
@@ -54,7 +70,8 @@ struct Core {
   const SizeRules segment_rules;  ///< of pools whose memory comes in segments in any case
   const SizeRules whole_rules;    ///< of pools that do not split
   const std::uint64_t device_total;
-  Limit limit;
+  Limit limit;       ///< of the device's memory
+  Limit host_pages;  ///< what is taken of the host's memory for pages; its limit is the host's
   std::atomic<std::uint64_t> tick{0};  ///< misses so far: the clock that segments age by
   /// The place of the next range in the order of age. Ranges are few, and their places are not
   /// given back.

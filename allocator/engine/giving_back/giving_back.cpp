@@ -56,10 +56,13 @@ void trim(Engine& engine, const std::vector<Heap*>& heaps, std::uint64_t bytes) 
 // Free memory at the ends of a window need not be given back and made again. So compare with the
 // request's own size, not with a whole segment or page.
 bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
+  const Location where = request.pool->location();
   const std::vector<Heap*> heaps =
-      givers == Givers::kAll ? engine.heaps.all() : giversTo(engine, *request.pool);
-  const std::uint64_t most = engine.limit.limit() + freeBytes(heaps);
-  if (engine.limit.reserved() + request.rounded() > most) return false;
+      givers == Givers::kAll ? engine.heaps.in(where) : giversTo(engine, *request.pool);
+  if (where == Location::kDevice) {
+    const std::uint64_t most = engine.limit.limit() + freeBytes(heaps);
+    if (engine.limit.reserved() + request.rounded() > most) return false;
+  }
   const MutexLock pressure(engine.pressure_mutex);
   const std::uint64_t pages = engine.pages.release(heaps, UINT64_MAX);
   return engine.segments.release(heaps, UINT64_MAX) + pages > 0;
@@ -79,7 +82,7 @@ void collectGarbage(Engine& engine) {
   const auto threshold = std::uint64_t(part * double(engine.limit.limit()));
   if (engine.limit.reserved() <= threshold) return;
   const MutexLock pressure(engine.pressure_mutex);
-  engine.pages.collectGarbage(engine.heaps.all(), threshold);
+  engine.pages.collectGarbage(engine.heaps.in(Location::kDevice), threshold);
   engine.segments.collectGarbage(engine.heaps.all(), threshold);
 }
 

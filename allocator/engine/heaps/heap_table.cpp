@@ -200,6 +200,12 @@ Heap* HeapTable::nextOffering(Search& search) const noexcept {
   return heaps_[first].get();
 }
 
+std::vector<Heap*> HeapTable::in(Location where) const {
+  std::vector<Heap*> heaps = all();
+  std::erase_if(heaps, [&](const Heap* heap) { return heap->pool().location() != where; });
+  return heaps;
+}
+
 std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
   std::size_t slots = forgotten_.capacity();

@@ -50,6 +50,8 @@ class HeapTable final : public OfferBoard {
   void setForgotten(Stream stream, bool forgotten) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
+  /// Those of them whose pool lies there.
+  std::vector<Heap*> in(Location where) const;
   /// The heap of that number, parked or not; null beyond the last.
   Heap* at(std::size_t number) const noexcept {
     const MutexLock lock(list_mutex_);
@@ -102,7 +104,7 @@ class HeapTable final : public OfferBoard {
   static void fill(Slots& slots, Heap* heap) noexcept;
   /// The owner of the memory that a heap may have for others: the default pool, a live pool, or a
   /// draining one. It tells a search to whom the heap may give. Pool::givesTo states the same rule;
-  /// change both.
+  /// change both. It does not tell where the memory lies: the searcher asks givesTo too.
   enum class Offer : std::uint8_t { kNothing, kDefault, kLive, kDraining };
   static Offer offerOf(const Pool& pool) {
     if (pool.isDefault()) return Offer::kDefault;

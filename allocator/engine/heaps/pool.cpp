@@ -17,6 +17,7 @@ void Pool::open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules
   traits_ = traits;
   rules_ = &rules;
   on_pages_ = on_pages;
+  location_ = traits.location;
   lends = false;
   stage_.store(Stage::kLive, std::memory_order_release);
 }
@@ -33,6 +34,7 @@ PoolTraits Pool::close() {
   const MutexLock lock(mutex_);
   CISTERN_CHECK(stage() == Stage::kDraining && heaps_.empty());
   id_ = {};
+  location_ = Location::kDevice;
   lends = false;
   stage_.store(Stage::kNowhere, std::memory_order_release);
   return std::exchange(traits_, {});

@@ -63,6 +63,8 @@ class Pool {
   }
   /// Whether its memory is pages, rather than segments.
   bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }
+  /// Where its pages lie. Constant while the pool has memory.
+  Location location() const { return location_.load(std::memory_order_relaxed); }
   std::shared_ptr<SegmentSource> source() const {
     if (default_) return nullptr;
     const MutexLock lock(mutex_);
@@ -148,9 +150,11 @@ class Pool {
 
   /// Whether what lies wholly free here may move to a heap of `taker`. A private pool takes from
   /// the default pool and from draining pools. The default pool takes from a live one only if that
-  /// lends and `last_resort`. HeapTable::Offer states the same rule for searches; change both.
+  /// lends and `last_resort`. Host memory never serves a pool of device memory, nor the other way
+  /// round. HeapTable::Offer states the same rule for searches; change both.
   /// giversTo (giving_back.cpp) and pages/sources.cpp call this function.
   bool givesTo(const Pool& taker, bool last_resort) const {
+    if (location() != taker.location()) return false;
     if (this == &taker || default_ || stage() == Stage::kDraining) return true;
     return last_resort && taker.default_ && lends.load(std::memory_order_relaxed);
   }
@@ -160,6 +164,7 @@ class Pool {
   std::atomic<Stage> stage_{Stage::kNowhere};
   std::atomic<const SizeRules*> rules_;
   std::atomic<bool> on_pages_;
+  std::atomic<Location> location_{Location::kDevice};
   mutable Mutex mutex_{LockRank::kPool};
   MempoolId_t id_ CISTERN_GUARDED_BY(mutex_);
   PoolTraits traits_ CISTERN_GUARDED_BY(mutex_);

@@ -22,6 +22,7 @@
 //   - Between operations: memory of the layout == what the current mappings of its ranges cover.
 //   - page.holds == the sums of its mappings'. If a page has holds, it has a current mapping, in
 //     the pool of the mappings that are held.
+//   - A page that has a current mapping lies in the location of that mapping's pool.
 //   - mapping.at_rest  =>  it is its page's home, and the page is not late.
 #pragma once
 
@@ -52,7 +53,8 @@ struct PhysicalPage {
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings{};  ///< the current one among them
   std::uint32_t units = 0;           ///< size
-  HoldCounts holds;                  ///< the sums of its mappings'
+  Location location = Location::kDevice;
+  HoldCounts holds;  ///< the sums of its mappings'
   SizeKind counted_as = SizeKind::kSmall;
   /// A low water of a heap of the default pool has found it free, and its home is there from then
   /// on. Pages in private pools never settle.

@@ -95,6 +95,15 @@ bool PageBacking::isHeld(const Block& block) const {
   return held;
 }
 
+Location PageBacking::locationOf(const Block& block) const {
+  const MutexLock lock(mutex_);
+  Location where = Location::kDevice;
+  forEachMapping(rangeOf(block), block.address(), block.end(), [&](const Mapping& mapping) {
+    if (mapping.page->location == Location::kHost) where = Location::kHost;
+  });
+  return where;
+}
+
 PageCounts PageBacking::counts() const {
   const MutexLock lock(mutex_);
   return state_.counters;
@@ -286,10 +295,13 @@ void PageBacking::audit(std::uint64_t reserved) const {
       }
     }
   }
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, host = 0;
   for (const PhysicalPage& page : state_.table.pages()) {
     bytes += page.bytes();
     if (page.current) backed -= backedBy(*page.current);
+    if (page.location == Location::kHost) host += page.bytes();
+    if (const Heap* heap = page.current ? page.current->range->home : page.counted_by)
+      CISTERN_CHECK(heap->pool().location() == page.location);
     if (!page.parked) continue;
     Mapping& home = page.home();
     CISTERN_CHECK(std::ranges::count(state_.notes.of(*page.counted_by).parked, &home) == 1);
@@ -300,7 +312,8 @@ void PageBacking::audit(std::uint64_t reserved) const {
     bytes += page.kept ? page.bytes() : 0;
     auditSleeping(page);
   }
-  CISTERN_CHECK(reserved == bytes && reserved <= state_.core.limit.reserved());
+  CISTERN_CHECK(reserved == bytes && reserved - host <= state_.core.limit.reserved());
+  CISTERN_CHECK(host <= state_.core.host_pages.reserved());
   CISTERN_CHECK(backed == 0);
 }
 

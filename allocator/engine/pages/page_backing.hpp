@@ -55,6 +55,8 @@ class PageBacking {
   /// Whether any of the block's pages is held, by a graph or an export. A graph may reach the page
   /// at another address, too.
   bool isHeld(const Block& block) const;
+  /// Where the block lies: kHost if any of its pages is host memory.
+  Location locationOf(const Block& block) const;
   /// The device's last answer about pages and addresses. It has a lock of its own.
   const LastAnswer& answers() const CISTERN_NO_TSA { return state_.answers; }
 

@@ -20,15 +20,16 @@ void State::refresh(Heap& heap) {
 
 void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   if (page.counted_by != nullptr && page.counted_by != heap) page.late = false;
+  const bool device = page.location == Location::kDevice;  // host memory is counted apart
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (Heap* const from = page.counted_by) {
     from->mutex().assertHeld();
-    from->layout(page.counted_as).countBacking(page.bytes(), -1, real);
+    from->layout(page.counted_as).countBacking(page.bytes(), -1, real && device);
   }
   if (heap) {
     heap->mutex().assertHeld();
-    heap->layout(kind).countBacking(page.bytes(), +1, real);
-    if (!real) core.totals.moveBacking(page.counted_as, kind, page.bytes());
+    heap->layout(kind).countBacking(page.bytes(), +1, real && device);
+    if (!real && device) core.totals.moveBacking(page.counted_as, kind, page.bytes());
   }
   page.counted_by = heap;
   page.counted_as = kind;
@@ -46,7 +47,7 @@ bool State::release(PhysicalPage& page) noexcept {
     const MutexLock lock(heap->mutex());
     count(page, nullptr, page.counted_as);
   }
-  core.limit.noteReturned(page.bytes());
+  core.noteReturned(page.location, page.bytes());
   ++counters.returned;
   table.removePage(page);
   return true;

@@ -68,6 +68,11 @@ struct State {
   /// Counts the page among the reserved bytes of that heap from now on, or of none. Pre: the locks
   /// of both heaps, the one that counted it and the new one, are held.
   void count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept;
+  /// A page of that many bytes, there.
+  Result<Page> make(Location where, std::uint64_t bytes) {
+    return where == Location::kHost ? core.device.createHostPage(bytes)
+                                    : core.device.createPage(bytes);
+  }
   /// Unmaps and forgets a mapping. False when the device does not unmap it. Pre: removable.
   bool remove(Mapping& mapping) noexcept;
   /// Gives a page without a mapping back to the device. False, and it stays a spare, when the

@@ -234,10 +234,12 @@ bool Mover::isHopeless() {
     pages += (gap.lacking() + units - 1) / units;
   }
   if (pages <= (state_.answers.wasRefused() ? 1 : kManyPages)) return false;
-  const std::uint64_t free = freeBytes(state_.core.heaps.all());
+  const Location where = heap_.pool().location();
+  const std::uint64_t free = freeBytes(state_.core.heaps.in(where));
   if (request_.rounded() <= free) return false;
   const std::uint64_t missing = roundUp(request_.rounded() - free, kUnit);
-  if (missing > state_.core.limit.left()) return true;
+  if (missing > state_.core.leftFor(where)) return true;
+  if (where == Location::kHost) return false;
   const Result<MemoryInfo> info = state_.core.device.memoryInfo();
   if (!info || missing <= info.value().free_bytes) return false;
   PhysicalPage* const all = create(std::uint32_t(missing / kUnit), false);
@@ -260,20 +262,22 @@ void Mover::grow(bool late) {
 // not take back.
 PhysicalPage* Mover::create(std::uint32_t units, bool late) {
   const std::uint64_t bytes = units * kUnit;
-  if (!state_.core.limit.admit(bytes)) return nullptr;
+  const Location where = heap_.pool().location();
+  if (!state_.core.admit(where, bytes)) return nullptr;
   PhysicalPage* made = nullptr;
   try {
     made = &state_.table.addPage({}, units);
   } catch (...) {
-    state_.core.limit.noteReturned(bytes);
+    state_.core.noteReturned(where, bytes);
     throw;
   }
   const std::uint64_t since = state_.core.device.hostNanoseconds();
-  const Result<Page> page = state_.core.device.createPage(bytes);
+  made->location = where;
+  const Result<Page> page = state_.make(where, bytes);
   state_.answers.note(page);
   if (!page) {
     state_.table.removePage(*made);
-    state_.core.limit.noteReturned(bytes);
+    state_.core.noteReturned(where, bytes);
     return nullptr;
   }
   state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));

@@ -21,6 +21,19 @@ static std::uint64_t hostBytes(const Engine& engine) {
   return bytes;
 }
 
+static std::uint64_t allocatedInHost(Engine& engine) {
+  std::uint64_t bytes = 0;
+  for (Heap* heap : engine.heaps.in(Location::kHost)) {
+    const MutexLock lock(heap->mutex());
+    const HeldCaches held_still(*heap);
+    for (const SizeKind kind : kSizeKinds) {
+      const StatArray usage = heap->layout(kind).usage();
+      bytes += std::uint64_t(usage[std::size_t(Stat::kAllocatedBytes)]);
+    }
+  }
+  return bytes;
+}
+
 MemoryStats CachingAllocator::memoryStats() const { return statsOf(engine_->here("memoryStats")); }
 
 MemoryStats statsOf(Engine& engine) {
@@ -33,6 +46,8 @@ MemoryStats statsOf(Engine& engine) {
   stats.pages = engine.pages.counts();
   stats.asleep_bytes = engine.pages.asleepBytes();
   stats.asleep_host_bytes = engine.sleep_memory.held();
+  stats.host_page_bytes = engine.host_pages.reserved();
+  if (stats.host_page_bytes > 0) stats.host_page_allocated_bytes = allocatedInHost(engine);
   stats.num_device_alloc = engine.segments.taken() + stats.pages.created;
   stats.num_device_free = engine.segments.returned() + stats.pages.returned;
   return stats;
@@ -89,12 +104,12 @@ static void auditHistory(const Engine& engine, const std::vector<Heap*>& heaps) 
 
 void audit(Engine& engine) {
   const MutexLock lock(engine.pages.mutex());
-  std::uint64_t reserved = 0, in_pages = 0;
+  std::uint64_t reserved = 0, host = 0, in_pages = 0;
   withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       heap->audit();
-      reserved += heap->reservedBytes();
+      (heap->pool().location() == Location::kHost ? host : reserved) += heap->reservedBytes();
       if (heap->onPages()) in_pages += heap->reservedBytes();
       forEachSegment(*heap, [&](const HeapSegment& segment) {
         CISTERN_CHECK(engine.map.find(segment.device_base) == &segment);
@@ -104,7 +119,7 @@ void audit(Engine& engine) {
     }
     if (engine.history.on()) auditHistory(engine, heaps);
     engine.heaps.audit(heaps);
-    CISTERN_CHECK(reserved <= engine.limit.reserved());
+    CISTERN_CHECK(reserved <= engine.limit.reserved() && host <= engine.host_pages.reserved());
     engine.pages.audit(in_pages);
   });
 }

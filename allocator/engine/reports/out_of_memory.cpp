@@ -16,7 +16,9 @@ HeapReport& heapOf(OutOfMemoryReport& report, const SnapshotSegment& segment) {
   for (HeapReport& heap : report.heaps) {
     if (heap.pool == segment.pool && heap.stream == segment.stream) return heap;
   }
-  return report.heaps.emplace_back(HeapReport{segment.pool, segment.stream});
+  HeapReport& heap = report.heaps.emplace_back(HeapReport{segment.pool, segment.stream});
+  heap.location = segment.location;
+  return heap;
 }
 
 void add(OutOfMemoryReport& report, const SnapshotSegment& segment) {
@@ -59,7 +61,7 @@ void addFree(OutOfMemoryReport& report, WhyUnused why, std::uint64_t bytes) {
 }
 
 void addFreeParts(Engine& engine, const Request& request, OutOfMemoryReport& report) {
-  for (Heap* heap : engine.heaps.all()) {
+  for (Heap* heap : engine.heaps.in(request.pool->location())) {
     const std::unique_lock still = engine.holdStill(heap->onPages());
     const MutexLock lock(heap->mutex());
     forEachBlock(*heap, [&](const Block& block) {
@@ -88,11 +90,14 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   report.pool = request.pool->id();
   report.stream = request.stream;
   report.limit = engine.limit.limit();
+  report.location = request.pool->location();
+  report.host_left = engine.device.hostPageBytesLeft();
   for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(report, segment);
   std::erase_if(report.heaps, [](const HeapReport& heap) { return heap.reserved == 0; });
   for (const HeapReport& heap : report.heaps) {
-    report.reserved += heap.reserved;
-    report.allocated += heap.allocated;
+    const bool host = heap.location == Location::kHost;
+    (host ? report.host_reserved : report.reserved) += heap.reserved;
+    if (!host) report.allocated += heap.allocated;
   }
   addFreeParts(engine, request, report);
   std::ranges::sort(report.heaps, std::greater(), &HeapReport::reserved);
@@ -109,9 +114,13 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
 // If there would be room for the request, that room is in pieces: one as large as the request is
 // missing.
 MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t attempt) {
-  const std::uint64_t free = freeBytes(engine.heaps.all()), bytes = request.rounded();
-  const std::uint64_t need = bytes + engine.limit.over();
-  const std::uint64_t room = free + std::min(engine.limit.left(), deviceFree(engine));
+  const Location where = request.pool->location();
+  const bool host = where == Location::kHost;
+  const std::uint64_t free = freeBytes(engine.heaps.in(where)), bytes = request.rounded();
+  const std::uint64_t need = bytes + (host ? 0 : engine.limit.over());
+  const std::uint64_t left =
+      host ? engine.leftFor(where) : std::min(engine.limit.left(), deviceFree(engine));
+  const std::uint64_t room = free + left;
   const std::uint64_t missing = room < need ? need - room : bytes;
   return {request.bytes, missing, attempt, request.pool->id(), request.stream};
 }

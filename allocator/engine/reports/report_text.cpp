@@ -107,7 +107,8 @@ std::string whyUnused(const OutOfMemoryReport& r) {
   for (const UnusedMemory& part : r.unused) free += part.bytes;
   for (const HeapReport& heap : r.heaps) pending += heap.pending;
   std::string text;
-  if (free + std::min(roomOf(r), r.device_free) >= r.rounded) {
+  const bool host = r.location == Location::kHost;
+  if (free + (host ? r.host_left : std::min(roomOf(r), r.device_free)) >= r.rounded) {
     for (const UnusedMemory& part : r.unused) text += sentence(part);
   }
   if (pending > 0) {
@@ -117,7 +118,19 @@ std::string whyUnused(const OutOfMemoryReport& r) {
   return text;
 }
 
+// The limit and the device's memory have no part in it.
+static std::string adviceOnHost(const OutOfMemoryReport& r) {
+  const std::string text = whyUnused(r);
+  if (r.host_left < r.segment) {
+    return text +
+           fmt::format("The host admits {} in further pages; {} more would have made it fit.",
+                       formatBytes(r.host_left), formatBytes(r.segment - r.host_left));
+  }
+  return text + "The device made no page of host memory, although the host has room.";
+}
+
 std::string OutOfMemoryReport::advice() const {
+  if (location == Location::kHost) return adviceOnHost(*this);
   if (rounded > device_total) {
     return fmt::format("The device has {} in all; no such block can ever exist.",
                        formatBytes(device_total));
@@ -147,13 +160,19 @@ std::string figuresOf(const OutOfMemoryReport& r, const StreamName& name_of) {
       r.device, formatBytes(r.requested), poolName(r.pool), name_of(r.stream),
       formatBytes(r.rounded), formatBytes(r.limit), formatBytes(r.reserved),
       formatBytes(r.allocated), formatBytes(r.device_free), formatBytes(r.device_total));
+  if (r.host_reserved > 0 || r.location == Location::kHost) {
+    text += fmt::format(
+        "  in host memory: reserved {}; the host admits {} more\n", formatBytes(r.host_reserved),
+        r.host_left == UINT64_MAX ? "any number of bytes" : formatBytes(r.host_left));
+  }
   if (!r.device_error.empty()) text += "  the device said: " + r.device_error + "\n";
   constexpr std::size_t kShown = 16;
   for (const HeapReport& h : std::span(r.heaps).first(std::min(r.heaps.size(), kShown))) {
     text += fmt::format(
-        "  {}{}: reserved {}, allocated {}, in use by queued work {}, free {} "
+        "  {}{}{}: reserved {}, allocated {}, in use by queued work {}, free {} "
         "(largest {})\n",
-        poolName(h.pool), name_of(h.stream), formatBytes(h.reserved), formatBytes(h.allocated),
+        poolName(h.pool), h.location == Location::kHost ? "in host memory, " : "",
+        name_of(h.stream), formatBytes(h.reserved), formatBytes(h.allocated),
         formatBytes(h.pending), formatBytes(h.free), formatBytes(h.largest_free));
   }
   if (r.heaps.size() > kShown)

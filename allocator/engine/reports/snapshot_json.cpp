@@ -19,9 +19,11 @@ std::string snapshotJson(const Snapshot& snapshot) {
       fmt::format(R"({{"version":1,"device":{},"segments":[)", quotedJson(snapshot.device));
   const auto end = std::back_inserter(text);
   for (const SnapshotSegment& of : snapshot.segments) {
-    fmt::format_to(end, R"({}{{"address":"{:#x}","size":{},"kind":"{}","in_pages":{},)",
+    fmt::format_to(end,
+                   R"({}{{"address":"{:#x}","size":{},"kind":"{}","in_pages":{},"location":"{}",)",
                    &of == &snapshot.segments.front() ? "\n" : ",\n", of.address, of.bytes,
-                   of.kind == SizeKind::kSmall ? "small" : "large", of.in_pages);
+                   of.kind == SizeKind::kSmall ? "small" : "large", of.in_pages,
+                   of.location == Location::kHost ? "host" : "device");
     fmt::format_to(end, R"("pool":[{},{}],"stream":"{:#x}","blocks":[)", of.pool.uuid, of.pool.uid,
                    of.stream.raw);
     for (const SnapshotBlock& block : of.blocks) {

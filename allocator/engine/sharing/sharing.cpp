@@ -107,6 +107,12 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
   Engine& engine = engine_->here("exportBlock");
   const Address address = toAddress(pointer);
   const Block& block = blockAt(engine, "exportBlock", address);
+  if (engine.locationOf(block) == Location::kHost) {
+    throw PoolError(fmt::format(
+        "exportBlock: the block at {:#x} lies in host memory, which has no handle for other "
+        "processes: allocate it in a pool of device memory",
+        address));
+  }
   const std::shared_ptr<Export> made(new Export, [&engine](Export* of) {
     engine.letGo(of->hold);
     delete of;
