@@ -18,10 +18,21 @@ typedef struct cistern_pool_id_t {
   uint64_t uid;
 } cistern_pool_id_t;
 
+/** The place of a pool's memory. */
+typedef enum cistern_location_t {
+  CISTERN_LOCATION_DEVICE = 0, /**< in the device's own memory */
+  CISTERN_LOCATION_HOST = 1    /**< in the host's, which the device reaches over the bus */
+} cistern_location_t;
+
 typedef struct cistern_pool_options_t {
   size_t size;        /**< sizeof(cistern_pool_options_t) */
   int32_t use_on_oom; /**< not 0: the default pool takes from it rather than be out of memory */
   int32_t no_split;   /**< not 0: each block has a segment of its own */
+  /** A cistern_location_t. It counts if `size` covers it; else the pool is of device memory.
+   *  CISTERN_LOCATION_HOST goes with neither of the two above: CISTERN_INVALID_STATE. The same
+   * where the device makes no pages of host memory. */
+  int32_t location;
+  int32_t unused; /**< 0 */
 } cistern_pool_options_t;
 
 /** A new pool of the allocator: memory that is kept apart. `options` may be null: all off. */

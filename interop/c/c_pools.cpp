@@ -1,5 +1,6 @@
 // Pools and their scopes.
 #include <algorithm>
+#include <cstddef>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ using Scope = PoolObject::Scope;
 MemPoolOptions optionsOf(const cistern_pool_options_t* from) {
   MemPoolOptions options;
   if (from == nullptr) return options;
-  if (from->size < sizeof(cistern_pool_options_t)) {
+  if (from->size < offsetof(cistern_pool_options_t, location)) {
     throw Failure(CISTERN_INVALID_ARGUMENT,
                   fmt::format("cistern_pool_options_t::size is {}; it must be set to {}, the "
                               "struct's",
@@ -26,6 +27,14 @@ MemPoolOptions optionsOf(const cistern_pool_options_t* from) {
   }
   options.use_on_oom = from->use_on_oom != 0;
   options.no_split = from->no_split != 0;
+  if (from->size < sizeof(cistern_pool_options_t)) return options;  // an older program's
+  if (from->location != CISTERN_LOCATION_DEVICE && from->location != CISTERN_LOCATION_HOST) {
+    throw Failure(CISTERN_INVALID_ARGUMENT,
+                  fmt::format("cistern_pool_options_t::location is {}; it must be a "
+                              "cistern_location_t",
+                              from->location));
+  }
+  options.location = Location(from->location);
   return options;
 }
 

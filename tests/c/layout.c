@@ -18,9 +18,10 @@ SAME(sim_no_virtual_memory, offsetof(cistern_sim_config_t, no_virtual_memory), 3
 
 SAME(pool_id, sizeof(cistern_pool_id_t), 16);
 SAME(pool_id_uid, offsetof(cistern_pool_id_t, uid), 8);
-SAME(pool_options, sizeof(cistern_pool_options_t), 16);
+SAME(pool_options, sizeof(cistern_pool_options_t), 24);
 SAME(pool_use_on_oom, offsetof(cistern_pool_options_t, use_on_oom), 8);
 SAME(pool_no_split, offsetof(cistern_pool_options_t, no_split), 12);
+SAME(pool_location, offsetof(cistern_pool_options_t, location), 16);
 
 SAME(stat, sizeof(cistern_stat_t), 32);
 SAME(stat_peak, offsetof(cistern_stat_t, peak), 8);
