@@ -21,7 +21,7 @@ typedef struct cistern_pool_id_t {
 /** The place of a pool's memory. */
 typedef enum cistern_location_t {
   CISTERN_LOCATION_DEVICE = 0, /**< in the device's own memory */
-  CISTERN_LOCATION_HOST = 1    /**< in the host's, which the device reaches over the bus */
+  CISTERN_LOCATION_HOST = 1,   /**< in the host's, which the device reaches over the bus */
 } cistern_location_t;
 
 typedef struct cistern_pool_options_t {

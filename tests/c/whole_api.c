@@ -105,6 +105,20 @@ static uint64_t held_by(cistern_pool_t pool) {
   return id.uid;
 }
 
+/* It takes nothing of the device's 64 MiB. */
+static void host_pool(cistern_allocator_t a, void* stream) {
+  cistern_pool_t pool = NULL;
+  cistern_pool_options_t options;
+  void* p = NULL;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.location = CISTERN_LOCATION_HOST;
+  CHECK_OK(cistern_pool_create(a, &options, &pool));
+  CHECK_OK(cistern_pool_allocate(pool, 100 * (size_t)kMiB, stream, &p));
+  cistern_free(a, p);
+  CHECK_OK(cistern_pool_destroy(pool));
+}
+
 static void pools(void) {
   cistern_allocator_t a = make_sim(0, "");
   cistern_pool_t pool = NULL, whole = NULL;
@@ -116,10 +130,16 @@ static void pools(void) {
   options.size = sizeof options;
   options.use_on_oom = 1;
   options.no_split = 1;
+  options.location = 2;
+  CHECK(cistern_pool_create(a, &options, &whole) == CISTERN_INVALID_ARGUMENT);
+  options.location = CISTERN_LOCATION_HOST;
+  CHECK(cistern_pool_create(a, &options, &whole) == CISTERN_INVALID_STATE);
+  options.size = offsetof(cistern_pool_options_t, location); /* an older program's */
   CHECK_OK(cistern_pool_create(a, &options, &whole));
   CHECK_OK(cistern_pool_create(a, NULL, &pool));
   CHECK(held_by(pool) != 0 && held_by(pool) != held_by(whole));
   CHECK_OK(cistern_stream_create(a, &stream));
+  host_pool(a, stream);
   CHECK_OK(cistern_pool_allocate(pool, 1000, stream, &p));
   CHECK_OK(cistern_pool_use_count(pool, &users));
   CHECK(users == 1);

@@ -141,6 +141,22 @@ def test_a_stream_that_is_not_captured_is_refused(allocator):
             allocator.capture(stream)
 
 
+def test_a_pool_lies_in_host_memory(allocator):
+    total = allocator.memory_info().total
+    with allocator.stream() as stream, allocator.pool(location=cistern.Location.HOST) as pool:
+        block = pool.allocate(2 * total, stream)
+        assert allocator.stats().all.reserved_bytes.current == 0
+        where = {segment["location"] for segment in allocator.snapshot()["segments"]}
+        assert where == {"host"}
+        with pytest.raises(cistern.InvalidStateError, match="host memory"):
+            pool.sleep()
+        allocator.free(block)
+    with pytest.raises(cistern.InvalidStateError, match="host memory"):
+        allocator.pool(location=cistern.Location.HOST, use_on_oom=True)
+    with pytest.raises(ValueError):
+        allocator.pool(location=2)
+
+
 def test_pools_sleep_and_wake(allocator):
     with allocator.stream() as stream, allocator.pool() as pool, allocator.pool() as other:
         block = pool.allocate(24 * MIB, stream)

@@ -115,7 +115,8 @@ def test_structs_have_the_fields_of_the_header():
 
 
 @pytest.mark.parametrize("name, enum, prefix", [("status", cistern.Status, ""),
-                                                ("contents", cistern.Contents, "CONTENTS_")])
+                                                ("contents", cistern.Contents, "CONTENTS_"),
+                                                ("location", cistern.Location, "LOCATION_")])
 def test_enumerators_are_those_of_the_header(name, enum, prefix):
     body = re.search(rf"typedef enum cistern_{name}_t \{{(.*?)\}}", HEADER, re.S)[1]
     found = re.findall(rf"^  CISTERN_{prefix}(\w+) = (\d+),", body, re.M)

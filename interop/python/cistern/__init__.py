@@ -45,6 +45,7 @@ except ImportError as _why:
     raise
 from ._contents import Contents
 from ._history import LabelUsage, mark
+from ._location import Location
 from ._observed import MemoryInfo
 from .allocator import Allocator, default
 from .buffer import Buffer
@@ -70,7 +71,7 @@ __version__: str = _text_of(_lib.cistern_version_string())
 __all__ = [
     "Allocator", "Buffer", "Capture", "CisternError", "Conf", "Contents", "DeviceError", "FileError",
     "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
-    "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "LabelUsage", "MemoryInfo", "NoDeviceError",
+    "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "LabelUsage", "Location", "MemoryInfo", "NoDeviceError",
     "NotSupportedError", "OutOfMemoryError", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
     "PoolId", "Replay", "ReplayError", "ReportError", "SleepReport", "Stat", "StatGroup", "Statistics",
     "Status", "Stream", "StreamLike", "WakeReport", "default", "label", "mark", "replay", "replay_all",

@@ -26,7 +26,8 @@ class PoolIdStruct(Structure):
 
 
 class PoolOptions(Structure):
-    _fields_ = [("size", c_size_t), ("use_on_oom", c_int32), ("no_split", c_int32)]
+    _fields_ = [("size", c_size_t), ("use_on_oom", c_int32), ("no_split", c_int32), ("location", c_int32),
+                ("unused", c_int32)]
 
 
 class SleepReportStruct(Structure):

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Optional, SupportsIndex, Tuple
 
 from . import _arguments
 from ._arguments import Conf, StreamLike
+from ._location import Location
 from ._native import SimConfig, check, lib, made
 from ._observed import Observed
 from ._owned import Owned, check_block, free_address, handed_out, state
@@ -148,10 +149,13 @@ class Allocator(Observed):
         """Pinned host memory, for copies on its streams. It goes with the allocator."""
         return Pinned(self._owned)
 
-    def pool(self, *, use_on_oom: bool = False, no_split: bool = False) -> Pool:
+    def pool(self, *, use_on_oom: bool = False, no_split: bool = False,
+             location: Location = Location.DEVICE) -> Pool:
         """A new pool: memory that is kept apart. `use_on_oom`: the default pool takes memory from it
-        rather than be out of memory; `no_split`: each block has a segment of its own."""
-        return Pool(self._owned, use_on_oom=use_on_oom, no_split=no_split)
+        rather than be out of memory; `no_split`: each block has a segment of its own. `location`:
+        Location.HOST for a pool in the host's memory, which the device reaches over the bus. That is an
+        InvalidStateError with either of the two, and where the device makes no such memory."""
+        return Pool(self._owned, use_on_oom=use_on_oom, no_split=no_split, location=location)
 
     def capture(self, stream: StreamLike, pool: Optional[Pool] = None) -> Capture:
         """Provides the memory for the capture that records `stream`. Memory that is allocated on

@@ -8,6 +8,7 @@ from typing import Any, Callable, ContextManager, NamedTuple, Optional, Supports
 from . import _arguments
 from ._arguments import StreamLike
 from ._contents import Contents
+from ._location import Location
 from ._native import PoolIdStruct, PoolOptions, check, lib, made
 from ._owned import Open, Owned, Scoped, check_block, handed_out, owner, state
 from .buffer import Buffer
@@ -31,17 +32,20 @@ def id_by(call: Callable[[int, Any], int], handle: int) -> PoolId:
 
 class Pool(Scoped):
     """Made by Allocator.pool. `use_on_oom`: the default pool takes memory from it rather than be
-    out of memory; `no_split`: each block has a segment of its own.
+    out of memory; `no_split`: each block has a segment of its own; `location`: Location.HOST for memory
+    of the host's, which goes with neither of the two.
 
     It is destroyed by destroy(), at the end of a `with`, or when nothing refers to it. Its blocks stay
     valid then, and are freed as before. Any use of it after that is an InvalidHandleError.
     """
 
-    def __init__(self, allocator: Owned, *, use_on_oom: bool = False, no_split: bool = False) -> None:
+    def __init__(self, allocator: Owned, *, use_on_oom: bool = False, no_split: bool = False,
+                 location: Location = Location.DEVICE) -> None:
         self._allocator = owner(allocator, "a Pool", "Allocator.pool")
         options = PoolOptions(size=ctypes.sizeof(PoolOptions),
                               use_on_oom=_arguments.flag(use_on_oom, "use_on_oom"),
-                              no_split=_arguments.flag(no_split, "no_split"))
+                              no_split=_arguments.flag(no_split, "no_split"),
+                              location=Location(location))
         handle = made(lib.cistern_pool_create, allocator.value, ctypes.byref(options))
         self._owned = Owned("a pool", handle, lib.cistern_pool_destroy, handle, parent=allocator)
 
