@@ -10,6 +10,7 @@ namespace cistern_torch {
 namespace {
 
 bool refusedByLimit(const cistern::OutOfMemoryReport& report) {
+  if (report.location == cistern::Location::kHost) return false;
   return report.limit < report.device_total && report.reserved + report.segment > report.limit;
 }
 

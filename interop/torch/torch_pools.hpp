@@ -50,6 +50,10 @@ using TorchPoolId = std::pair<unsigned long long, unsigned long long>;
 /// Which streams a region catches.
 using Filter = std::function<bool(CUstream_st*)>;
 
+/// From now on pools that PyTorch names anew on this thread lie in host memory, on each device; or
+/// no more.
+void setHostPoolsAhead(bool ahead);
+
 /// Thread-safe. Errors are Cistern's.
 class TorchPools {
  public:

@@ -10,9 +10,10 @@ differs.
 """
 
 from ._enable import Mode, enable, enabled
+from ._host_memory import host_memory, host_optimizer_state
 from ._label_modules import ModuleLabels, label_modules
 from ._mem_pool import MemPool
 from ._regions import Slept, Woken, asleep, pool, region, sleep, wake
 
 __all__ = ["Mode", "MemPool", "ModuleLabels", "Slept", "Woken", "asleep", "enable", "enabled",
-           "label_modules", "pool", "region", "sleep", "wake"]
+           "host_memory", "host_optimizer_state", "label_modules", "pool", "region", "sleep", "wake"]

@@ -1,0 +1,143 @@
+"""CUDA tensors in the host's memory: for what is read and written once a step.
+
+    cistern.torch.host_optimizer_state(optimizer)
+    with cistern.torch.host_memory():
+        rarely_read = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+import weakref
+from typing import Any, Dict, Iterator, List
+
+from . import _enable, _native
+
+_spare: Dict[int, List[Any]] = {}  # of each device; kept as long as the process: tensors may be anywhere
+_lock = threading.Lock()
+_with_host_state: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _library() -> ctypes.CDLL:
+    if _enable.enabled() != "native" or _native._library is None:
+        raise RuntimeError(
+            "cistern.torch: host memory needs cistern.torch.enable() in its native mode, before the first CUDA "
+            f"tensor; now it is {_enable.enabled() or 'off'}"
+        )
+    return _native._library
+
+
+def _pool(device: int) -> Any:
+    """A pool in host memory that no other `with` uses: PyTorch's pools have one user at a time."""
+    import torch
+
+    library = _library()
+    with _lock:
+        if _spare.get(device):
+            return _spare[device].pop()
+    library.cistern_torch_host_pools_ahead(1)
+    try:
+        with torch.cuda.device(device):
+            return torch.cuda.MemPool()
+    finally:
+        library.cistern_torch_host_pools_ahead(0)
+
+
+@contextlib.contextmanager
+def host_memory(device: Any = None) -> Iterator[None]:
+    """CUDA tensors that this thread makes until the end, on `device` or the current one, lie in the host's
+    memory. The device reads and writes them over the bus (docs/overflow.md says what that costs). They may be
+    freed at any time. RuntimeError before cistern.torch.enable(), and where there is no such memory."""
+    import torch
+
+    index = torch.cuda.current_device() if device is None else torch.cuda._utils._get_device_index(device)
+    pool = _pool(index)
+    try:
+        with torch.cuda.use_mem_pool(pool, index):
+            yield
+    finally:
+        with _lock:
+            _spare.setdefault(index, []).append(pool)
+
+
+@contextlib.contextmanager
+def _on_devices_of(optimizer: Any) -> Iterator[None]:
+    devices = {p.device.index for group in optimizer.param_groups for p in group["params"] if p.is_cuda}
+    with contextlib.ExitStack() as stack:
+        for device in sorted(devices):
+            stack.enter_context(host_memory(device))
+        yield
+
+
+#: Smaller states are left where they are: a counter of steps is read by many kernels.
+_LEAST = 64 << 10
+
+
+def _belongs_there(value: Any) -> bool:
+    import torch
+
+    if not isinstance(value, torch.Tensor) or not value.is_cuda:
+        return False
+    storage = value.untyped_storage()
+    if storage.nbytes() < _LEAST or value._base is not None:
+        return False
+    return not _library().cistern_torch_in_host_memory(value.device.index, ctypes.c_void_p(storage.data_ptr()))
+
+
+class _States:
+    """The states of one optimizer: those that were made elsewhere move."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = weakref.ref(optimizer)
+        self._known = -1  # how many there were; an optimizer makes its states once
+
+    def move(self, *_: Any, anew: bool = False) -> None:
+        optimizer = self._optimizer()
+        if optimizer is None:
+            return
+        states = [state for state in optimizer.state.values() if isinstance(state, dict)]
+        count = sum(map(len, states))
+        if count == self._known and not anew:
+            return
+        import torch
+
+        for state in states:
+            for name, value in state.items():
+                if _belongs_there(value):
+                    with host_memory(value.device), torch.no_grad():
+                        state[name] = torch.empty_like(value).copy_(value)
+        self._known = count
+
+    def move_loaded(self, *_: Any) -> None:
+        self.move(anew=True)
+
+
+def host_optimizer_state(optimizer: Any) -> Any:
+    """The states of a torch.optim.Optimizer lie in the host's memory from now on; returns the optimizer.
+    States that are there move now. Those of later steps are made there: in the optimizer's `_init_group`,
+    which most of PyTorch's have. Where there is none, or that makes none, they move after the step that made
+    them, and that first step needs the device's memory. TypeError for anything else. RuntimeError as of
+    host_memory(). Once is enough: a second call changes nothing."""
+    import torch
+
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"cistern.torch: host_optimizer_state needs a torch.optim.Optimizer, not {optimizer!r}")
+    _library()
+    if optimizer in _with_host_state:
+        return optimizer
+    states = _States(optimizer)
+    states.move()
+    init_group = getattr(optimizer, "_init_group", None)
+    if init_group is not None:
+
+        def init_there(*arguments: Any, **named: Any) -> Any:
+            with _on_devices_of(optimizer):
+                return init_group(*arguments, **named)
+
+        optimizer._init_group = init_there
+    optimizer.register_step_post_hook(states.move)
+    optimizer.register_load_state_dict_post_hook(states.move_loaded)
+    _with_host_state.add(optimizer)
+    return optimizer

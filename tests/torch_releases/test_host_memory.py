@@ -1,0 +1,117 @@
+"""Tensors and optimizers' states in the host's memory."""
+
+import gc
+
+import cistern.torch
+import pytest
+import torch
+
+MIB = 1 << 20
+
+
+def free():
+    torch.cuda.synchronize()
+    return torch.cuda.mem_get_info()[0]
+
+
+def in_host(tensor):
+    library = cistern.torch._host_memory._library()
+    return bool(library.cistern_torch_in_host_memory(tensor.device.index, cistern.torch._host_memory.ctypes.c_void_p(
+        tensor.untyped_storage().data_ptr())))
+
+
+def states_of(optimizer):
+    return [value for state in optimizer.state.values() for value in state.values()
+            if isinstance(value, torch.Tensor) and value.is_cuda and value.numel() > 1]
+
+
+def parameters(count=3, size=MIB):
+    made = [torch.nn.Parameter(torch.zeros(size, device="cuda")) for _ in range(count)]
+    for each in made:
+        each.grad = torch.ones_like(each)
+    return made
+
+
+def test_host_memory_takes_nothing_of_the_device():
+    torch.cuda.empty_cache()
+    before, reserved = free(), torch.cuda.memory_reserved()
+    with cistern.torch.host_memory():
+        host = torch.full((64 * MIB,), 7, dtype=torch.uint8).cuda()
+    assert in_host(host)
+    assert free() == before and torch.cuda.memory_reserved() == reserved
+    assert bool((host.cpu() == 7).all())
+    device = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")
+    assert not in_host(device)
+
+
+def test_host_memory_may_be_entered_within_itself_and_again():
+    with cistern.torch.host_memory():
+        first = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")
+        with cistern.torch.host_memory():
+            second = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")
+        third = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")
+    with cistern.torch.host_memory("cuda:1"):
+        fourth = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda:1")
+        here = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda:0")
+    assert all(map(in_host, (first, second, third, fourth)))
+    assert not in_host(here)
+
+
+def test_an_error_within_ends_it():
+    with pytest.raises(KeyError), cistern.torch.host_memory():
+        raise KeyError
+    assert not in_host(torch.empty(4 * MIB, dtype=torch.uint8, device="cuda"))
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "RMSprop", "SGD"])
+def test_states_are_made_in_host_memory(kind):
+    options = {"momentum": 0.9} if kind == "SGD" else {}
+    optimizer = getattr(torch.optim, kind)(parameters(), lr=1e-3, **options)
+    assert cistern.torch.host_optimizer_state(optimizer) is optimizer
+    for _ in range(2):
+        optimizer.step()
+        states = states_of(optimizer)
+        assert len(states) == (6 if kind.startswith("Adam") else 3)
+        assert all(map(in_host, states))
+    new = torch.nn.Parameter(torch.zeros(MIB, device="cuda"))
+    new.grad = torch.ones_like(new)
+    optimizer.add_param_group({"params": [new]})
+    optimizer.step()
+    assert all(map(in_host, states_of(optimizer)))
+
+
+def test_states_never_take_the_devices_memory():
+    torch.cuda.empty_cache()
+    optimizer = torch.optim.Adam(parameters(4, 4 * MIB), lr=1e-3, foreach=False)
+    cistern.torch.host_optimizer_state(optimizer)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_reserved()
+    optimizer._init_group(optimizer.param_groups[0], [], [], [], [], [], [])
+    assert torch.cuda.max_memory_reserved() == before
+    assert all(map(in_host, states_of(optimizer)))
+
+
+def test_states_that_are_there_move_and_so_do_loaded_ones():
+    optimizer = torch.optim.Adam(parameters(), lr=1e-3)
+    optimizer.step()
+    states_of(optimizer)[0].copy_(torch.full((MIB,), 3.0))
+    assert not any(map(in_host, states_of(optimizer)))
+    cistern.torch.host_optimizer_state(optimizer)
+    assert all(map(in_host, states_of(optimizer)))
+    assert bool((states_of(optimizer)[0].cpu() == 3).all())
+    optimizer.load_state_dict({**optimizer.state_dict()})
+    assert all(map(in_host, states_of(optimizer)))
+
+
+def test_an_optimizer_may_go():
+    optimizer = cistern.torch.host_optimizer_state(torch.optim.Adam(parameters(), lr=1e-3))
+    optimizer.step()
+    gone = torch.cuda.memory_allocated()
+    del optimizer
+    gc.collect()
+    assert torch.cuda.memory_allocated() <= gone - 6 * 4 * MIB
+
+
+def test_what_is_no_optimizer_is_refused():
+    with pytest.raises(TypeError, match="torch.optim.Optimizer"):
+        cistern.torch.host_optimizer_state([])
