@@ -55,7 +55,9 @@ void addSegment(const DeviceState& state, const cistern::SnapshotSegment& from,
 void addSegments(DeviceState& state, TorchPoolId pool, std::vector<theirs::SegmentInfo>& out) {
   const cistern::Snapshot snapshot = state.allocator.snapshot();
   for (const cistern::SnapshotSegment& segment : snapshot.segments) {
-    if (pool == TorchPoolId{0, 0} || state.pools.nameOf(segment.pool) == pool)
+    // A picture of the device's memory adds up to what is reserved there.
+    const bool host = segment.location == cistern::Location::kHost;
+    if ((pool == TorchPoolId{0, 0} && !host) || state.pools.nameOf(segment.pool) == pool)
       addSegment(state, segment, out);
   }
 }

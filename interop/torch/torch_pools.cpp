@@ -12,26 +12,6 @@ namespace {
 
 thread_local bool host_pools_ahead = false;
 
-/// PyTorch's names of pools in host memory. A name's first use, on whatever device, says so for
-/// all. They are few, and kept as long as the process.
-class HostNames {
- public:
-  bool note(TorchPoolId id) {
-    const std::lock_guard lock(mutex_);
-    if (host_pools_ahead) names_.insert(id);
-    return names_.count(id) != 0;
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<TorchPoolId> names_;
-};
-
-HostNames& hostNames() {
-  static HostNames* const names = new HostNames;  // threads may outlive main
-  return *names;
-}
-
 }  // namespace
 
 void setHostPoolsAhead(bool ahead) { host_pools_ahead = ahead; }
@@ -55,7 +35,7 @@ TorchPools::Pool& TorchPools::pool(TorchPoolId id, std::shared_ptr<cistern::Segm
     pool.id = cistern::graphPoolHandle(id.first == 0);
     cistern::PoolTraits traits;
     traits.source = std::move(source);
-    if (hostNames().note(id)) traits.location = cistern::Location::kHost;
+    if (host_pools_ahead) traits.location = cistern::Location::kHost;
     pools_.createOrIncrefPool(pool.id, traits);
     names_[pool.id] = id;
   }

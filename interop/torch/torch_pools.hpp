@@ -50,8 +50,7 @@ using TorchPoolId = std::pair<unsigned long long, unsigned long long>;
 /// Which streams a region catches.
 using Filter = std::function<bool(CUstream_st*)>;
 
-/// From now on pools that PyTorch names anew on this thread lie in host memory, on each device; or
-/// no more.
+/// From now on pools that are made by this thread, for PyTorch, lie in host memory; or no more.
 void setHostPoolsAhead(bool ahead);
 
 /// Thread-safe. Errors are Cistern's.

@@ -44,6 +44,18 @@ def test_host_memory_takes_nothing_of_the_device():
     assert not in_host(device)
 
 
+def test_free_host_memory_serves_again_and_is_in_no_picture_of_the_device():
+    with cistern.torch.host_memory():
+        first = torch.empty(20 * MIB, dtype=torch.uint8, device="cuda")
+        kept = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")
+    del first
+    segments = torch.cuda.memory_snapshot()
+    assert sum(each["total_size"] for each in segments) == torch.cuda.memory_reserved()
+    with cistern.torch.host_memory():
+        again = torch.empty(16 * MIB, dtype=torch.uint8, device="cuda")
+    assert in_host(kept) and in_host(again)
+
+
 def test_host_memory_may_be_entered_within_itself_and_again():
     with cistern.torch.host_memory():
         first = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import threading
 import weakref
-from typing import Any, Dict, Iterator, List
+from typing import Any, Iterator
 
 from . import _enable, _native
 
-_spare: Dict[int, List[Any]] = {}  # of each device; kept as long as the process: tensors may be anywhere
-_lock = threading.Lock()
 _with_host_state: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
@@ -30,13 +27,9 @@ def _library() -> ctypes.CDLL:
 
 
 def _pool(device: int) -> Any:
-    """A pool in host memory that no other `with` uses: PyTorch's pools have one user at a time."""
     import torch
 
     library = _library()
-    with _lock:
-        if _spare.get(device):
-            return _spare[device].pop()
     library.cistern_torch_host_pools_ahead(1)
     try:
         with torch.cuda.device(device):
@@ -49,17 +42,15 @@ def _pool(device: int) -> Any:
 def host_memory(device: Any = None) -> Iterator[None]:
     """CUDA tensors that this thread makes until the end, on `device` or the current one, lie in the host's
     memory. The device reads and writes them over the bus (docs/overflow.md says what that costs). They may be
-    freed at any time. RuntimeError before cistern.torch.enable(), and where there is no such memory."""
+    freed at any time. Its end waits for the device. RuntimeError before cistern.torch.enable(), and where there
+    is no such memory."""
     import torch
 
     index = torch.cuda.current_device() if device is None else torch.cuda._utils._get_device_index(device)
-    pool = _pool(index)
-    try:
-        with torch.cuda.use_mem_pool(pool, index):
-            yield
-    finally:
-        with _lock:
-            _spare.setdefault(index, []).append(pool)
+    # A pool of its own, which goes at the end. What lies free in it serves other such pools from then on, and
+    # empty_cache() gives it back.
+    with torch.cuda.use_mem_pool(_pool(index), index):
+        yield
 
 
 @contextlib.contextmanager
@@ -69,6 +60,11 @@ def _on_devices_of(optimizer: Any) -> Iterator[None]:
         for device in sorted(devices):
             stack.enter_context(host_memory(device))
         yield
+
+
+def _lacks_states(optimizer: Any) -> bool:
+    state = optimizer.state
+    return any(p.grad is not None and not state.get(p) for group in optimizer.param_groups for p in group["params"])
 
 
 #: Smaller states are left where they are: a counter of steps is read by many kernels.
@@ -133,6 +129,8 @@ def host_optimizer_state(optimizer: Any) -> Any:
     if init_group is not None:
 
         def init_there(*arguments: Any, **named: Any) -> Any:
+            if not _lacks_states(optimizer):
+                return init_group(*arguments, **named)
             with _on_devices_of(optimizer):
                 return init_group(*arguments, **named)
 
