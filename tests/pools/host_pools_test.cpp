@@ -342,6 +342,30 @@ TEST_CASE("a graph is captured into a pool in host memory, and replays", "[pools
   CHECK(rig.inHostNow() == 0);
 }
 
+TEST_CASE("what host pages cost leaves the size of the device's pages alone",
+          "[pools][host][pages]") {
+  const auto pagesAfter = [](bool host) {
+    HostRig rig(4 * kGiB, 4 * kGiB);
+    std::vector<void*> kept;
+    for (int i = 0; host && i < 200; ++i) {
+      void* const block = rig.pool.allocate(std::size_t(8 + i % 7) * kMiB, rig.s);
+      if (i % 4 == 0) {
+        kept.push_back(block);
+      } else {
+        rig.free(block);
+      }
+      if (i % 20 == 0) rig.pool.emptyCache();
+    }
+    const std::uint64_t before = countOf(rig.sim(), Call::kCreatePage);
+    void* const block = rig.allocate(256 * kMiB, rig.s);
+    const std::uint64_t made = countOf(rig.sim(), Call::kCreatePage) - before;
+    rig.free(block);
+    for (void* of : kept) rig.free(of);
+    return made;
+  };
+  CHECK(pagesAfter(true) == pagesAfter(false));
+}
+
 TEST_CASE("a snapshot says where memory lies", "[pools][host][pages]") {
   HostRig rig;
   void *const block = rig.pool.allocate(4 * kMiB, rig.s), *const other = rig.allocate(kMiB, rig.s);

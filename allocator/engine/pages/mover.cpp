@@ -75,14 +75,15 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
   return nullptr;
 }
 
-// Memory that a heap never had counts as growth, in whatever way the heap gets it.
+// Memory that a heap never had counts as growth, in whatever way the heap gets it. Calls for host
+// pages take far longer, and must not make the device's pages larger.
 void Mover::noteCost() {
   std::uint64_t more = 0;
   for (const Step& step : reserved_.steps) {
     if (step.from && request_.capture) request_.capture->moved += step.page->bytes();
     if (step.source() != &heap_) more += step.page->bytes();
   }
-  if (request_.capture) return;
+  if (request_.capture || heap_.pool().location() == Location::kHost) return;
   const std::uint64_t backed = reserved_.backed_before;
   const std::uint64_t now = state_.core.device.hostNanoseconds();
   const std::uint64_t most = std::max(state_.notes.of(heap_).mostBacked(request_.kind), backed);

@@ -97,7 +97,8 @@ bool Reservation::map() {
     first = i + 1;
   }
   const double took = double(state_.core.device.hostNanoseconds() - since);
-  if (!steps.empty()) state_.map_cost.note(took / double(steps.size()));
+  const bool device = heap_.pool().location() == Location::kDevice;
+  if (!steps.empty() && device) state_.map_cost.note(took / double(steps.size()));
   return true;
 }
 

@@ -280,7 +280,8 @@ PhysicalPage* Mover::create(std::uint32_t units, bool late) {
     state_.core.noteReturned(where, bytes);
     return nullptr;
   }
-  state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));
+  if (where == Location::kDevice)  // the budget is about the device's pages
+    state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));
   ++state_.counters.created;
   made->handle = page.value();
   made->late = late;

@@ -46,7 +46,7 @@ def host_memory(device: Any = None) -> Iterator[None]:
     is no such memory."""
     import torch
 
-    index = torch.cuda.current_device() if device is None else torch.cuda._utils._get_device_index(device)
+    index = torch.cuda.current_device() if device is None else torch.cuda._utils._get_device_index(device, optional=True)
     # A pool of its own, which goes at the end. What lies free in it serves other such pools from then on, and
     # empty_cache() gives it back.
     with torch.cuda.use_mem_pool(_pool(index), index):
