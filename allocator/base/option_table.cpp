@@ -81,6 +81,12 @@ constexpr OptionRow kTable[] = {
      "The most that may be reserved on the device. The smaller of this and `memory_fraction` "
      "counts."},
 
+    {"overflow", "",
+     BytesRule{&Options::overflow, 2 * kMiB, kMostBytes, 1, Special<std::uint64_t>{"none", 0}},
+     "The most bytes of the host's memory that may serve requests when the device is full. They "
+     "are slower there: docs/overflow.md says when it pays. A device without pages of host memory, "
+     "or a host that admits less, is an error."},
+
     {"large_segment_size", "large_segment_size_mb",
      BytesRule{&Options::large_segment_size, 2 * kMiB, 16 * kGiB, 2 * kMiB},
      "The size of the segments that medium requests (over 1 MiB and under 10 MiB) share. Larger "

@@ -9,6 +9,7 @@
 #include "allocator/engine/cross_stream/deferral.hpp"
 #include "allocator/engine/emptying/emptied_by_command.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/overflow/overflow.hpp"
 #include "allocator/engine/reports/accounting.hpp"
 #include "allocator/engine/reports/dumps.hpp"
 #include "allocator/engine/reports/exit_reports.hpp"
@@ -34,6 +35,7 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
   (void)driverMayBeCalled();  // registers for the exit, which must happen before it
   setMemoryFraction(options.memory_fraction);
   if (options.limit != 0 && options.limit < limit()) setLimit(options.limit);
+  if (options.overflow != 0) setOverflow(options.overflow);
   recordByOptions(*engine_);
   exit_reports::add(*engine_);
   emptied_by_command::add(*engine_);
@@ -168,6 +170,10 @@ bool CachingAllocator::owns(const void* pointer) const noexcept {
 std::size_t CachingAllocator::blockSize(void* pointer) const {
   return blockAt(engine_->here("blockSize"), "blockSize", toAddress(pointer)).bytes();
 }
+void CachingAllocator::setOverflow(std::uint64_t host_bytes) {
+  cistern::setOverflow(engine_->here("setOverflow"), host_bytes);
+}
+OverflowReport CachingAllocator::overflow() const { return overflowOf(engine_->here("overflow")); }
 Location CachingAllocator::locationOf(const void* pointer) const {
   Engine& engine = engine_->here("locationOf");
   return engine.locationOf(blockAt(engine, "locationOf", toAddress(pointer)));

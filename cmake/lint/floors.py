@@ -25,7 +25,7 @@ def doors(*names):
 
 BASE_DOORS = doors("types", "error", "options", "current")
 DEVICE_DOORS = BASE_DOORS + doors("status", "device", "device_calls", "sim")
-ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "report", "history", "segment_source", "sleep",
+ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "report", "history", "segment_source", "sleep", "overflow",
                              "allocator")
 PINNED_DOORS = ENGINE_DOORS + doors("pinned")
 POOLS_DOORS = ENGINE_DOORS + doors("pool", "graph")
@@ -46,6 +46,7 @@ ENGINE_FLOORS = [
     ["giving_back", "reports"],
     ["cross_stream"],
     ["capture"],
+    ["overflow"],
     ["paths"],
     ["emptying", "restoration", "sharing", "sleep"],
     ["caching_allocator"],

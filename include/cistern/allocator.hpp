@@ -15,6 +15,7 @@
 #include "cistern/device.hpp"
 #include "cistern/history.hpp"
 #include "cistern/options.hpp"
+#include "cistern/overflow.hpp"
 #include "cistern/report.hpp"
 #include "cistern/statistics.hpp"
 
@@ -197,6 +198,14 @@ class CISTERN_API CachingAllocator {
   /// Sets the limit to a fraction of the device's memory. Throws InvalidArgument unless
   /// 0 < fraction <= 1.
   void setMemoryFraction(double fraction);
+  /// The most bytes of the host's memory that may serve requests for which the device has no room;
+  /// 0 for none, which is the default. Such memory is used before a request is out of memory, and
+  /// is slower (docs/overflow.md). What already lies there stays until freed. Throws
+  /// InvalidArgument, with what the host admits, if that is less, or if the device has no pages of
+  /// host memory; then nothing has changed.
+  void setOverflow(std::uint64_t host_bytes);
+  /// What lies there. Throws std::bad_alloc.
+  OverflowReport overflow() const;
   std::uint64_t limit() const;
 
   // ---- What there is ---------------------------------------------------------------------------

@@ -29,9 +29,10 @@ enum class WhyStayed : std::uint8_t {
   kExported,  ///< another process has it, or may open it
   kLent,      ///< a block of the default pool lies in it: use_on_oom
   kRefused,   ///< the device did not unmap it, or did not take it back
+  kOnHost,    ///< it lies in the host's memory already: overflow
 };
 
-/// "exported", "lent", "refused".
+/// "exported", "lent", "refused", "on host".
 CISTERN_API const char* whyStayedName(WhyStayed why);
 
 /// A page of a pool that sleeps, which has stayed. In bytes.

@@ -3,6 +3,7 @@
 // The backings (backing/, pages/) and the pools work on it. Engine (engine.hpp) is built on top.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -13,6 +14,7 @@
 #include "allocator/engine/events/known_streams.hpp"
 #include "allocator/engine/ground/limit.hpp"
 #include "allocator/engine/ground/memory_log.hpp"
+#include "allocator/engine/ground/overflow_counts.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
 #include "allocator/engine/heaps/heap_table.hpp"
 #include "allocator/engine/history/history_file.hpp"
@@ -46,20 +48,27 @@ struct Core {
   /// device does not know.
   void meet(Stream stream);
   /// Counts `bytes` as taken if the limit, or the host, has room for them.
-  bool admit(Location where, std::uint64_t bytes) {
-    if (where == Location::kDevice) return limit.admit(bytes);
-    return bytes <= device.hostPageBytesLeft() && host_pages.admit(bytes);
+  bool admit(PageKind kind, std::uint64_t bytes) {
+    if (kind == PageKind::kDevice) return limit.admit(bytes);
+    return bytes <= device.hostPageBytesLeft() && limitOf(kind).admit(bytes);
   }
   /// They could not be had, or have gone back.
-  void noteReturned(Location where, std::uint64_t bytes) { limitOf(where).noteReturned(bytes); }
-  Limit& limitOf(Location where) { return where == Location::kHost ? host_pages : limit; }
-  /// What could still be taken, as far as the limit tells, or the host.
-  std::uint64_t leftFor(Location where) const {
-    return where == Location::kHost ? device.hostPageBytesLeft() : limit.left();
+  void noteReturned(PageKind kind, std::uint64_t bytes) { limitOf(kind).noteReturned(bytes); }
+  Limit& limitOf(PageKind kind) {
+    return kind == PageKind::kDevice ? limit : kind == PageKind::kHost ? host_pages : overflow;
   }
+  /// What could still be taken, as far as the limit tells, or the host.
+  std::uint64_t leftFor(PageKind kind) const {
+    if (kind == PageKind::kDevice) return limit.left();
+    const std::uint64_t left = device.hostPageBytesLeft();
+    return kind == PageKind::kHost ? left : std::min(left, overflow.left());
+  }
+  /// The host's memory that is taken for pages.
+  std::uint64_t hostPageBytes() const { return host_pages.reserved() + overflow.reserved(); }
   /// No larger request can ever be served. The device's memory says nothing of the host's.
-  std::uint64_t mostFor(Location where) const {
-    return where == Location::kHost ? kTiB / 2 : device_total;
+  std::uint64_t mostFor(const Pool& pool) const {
+    if (pool.location() == Location::kHost) return kTiB / 2;
+    return std::max(device_total, pool.onPages() ? overflow.limit() : 0);
   }
   std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
 
@@ -71,7 +80,9 @@ struct Core {
   const SizeRules whole_rules;    ///< of pools that do not split
   const std::uint64_t device_total;
   Limit limit;       ///< of the device's memory
-  Limit host_pages;  ///< what is taken of the host's memory for pages; its limit is the host's
+  Limit host_pages;  ///< of the host's memory, for pools that lie there; its limit is the host's
+  Limit overflow;    ///< of the host's memory, for what the device has no room for; 0: off
+  OverflowCounts overflow_counts;
   std::atomic<std::uint64_t> tick{0};  ///< misses so far: the clock that segments age by
   /// The place of the next range in the order of age. Ranges are few, and their places are not
   /// given back.

@@ -17,7 +17,7 @@ bool streamsAreIdle(Engine& engine) {
 namespace {
 
 bool mayLend(const Heap& owner, const Heap& heap) {
-  return &owner != &heap && &owner.pool() == &heap.pool();
+  return &owner != &heap && &owner.pool() == &heap.pool() && owner.overflow() == heap.overflow();
 }
 
 // Whole segments of a pool that nobody uses any more, where both pools' are alike.
@@ -140,7 +140,8 @@ Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request) {
   Request lent = request;
   lent.recorded_by = Request::kLent;
   std::vector<Heap*> lenders = engine.heaps.all();
-  std::erase_if(lenders, [](const Heap* owner) { return !owner->pool().lendsNow(); });
+  std::erase_if(lenders,
+                [](const Heap* owner) { return owner->overflow() || !owner->pool().lendsNow(); });
   engine.progress.seek(lenders, StreamProgress::kAll);
   for (Heap* owner : lenders) {
     const std::unique_lock still = engine.holdStill(owner->onPages());

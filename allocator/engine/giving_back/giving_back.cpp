@@ -6,11 +6,19 @@
 
 namespace cistern {
 
-// The pool's own heaps, and those that are nobody's in particular: Pool::givesTo has the rule.
+// The pool's own heaps, and those that are nobody's in particular: mayGive has the rule.
 // HeapTable::Offer states the same rule for searches.
-static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool) {
+static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool, PageKind kind) {
   std::vector<Heap*> heaps = engine.heaps.all();
-  std::erase_if(heaps, [&](const Heap* heap) { return !heap->pool().givesTo(pool, false); });
+  std::erase_if(heaps, [&](const Heap* heap) { return !mayGive(*heap, pool, kind, false); });
+  return heaps;
+}
+
+static std::vector<Heap*> unownedHeaps(Engine& engine) {
+  std::vector<Heap*> heaps = engine.heaps.all();
+  std::erase_if(heaps, [&](const Heap* heap) {
+    return pagesOf(*heap) == PageKind::kHost || !heap->pool().givesTo(engine.default_pool, false);
+  });
   return heaps;
 }
 
@@ -27,7 +35,7 @@ void emptyCache(Engine& engine, const Pool* only, bool unowned) {
   const InHand in_hand(engine);
   const MutexLock pressure(engine.pressure_mutex);
   const std::vector<Heap*> heaps = only      ? only->heaps()
-                                   : unowned ? giversTo(engine, engine.default_pool)
+                                   : unowned ? unownedHeaps(engine)
                                              : engine.heaps.all();
   engine.pages.emptyCache(heaps);
   (void)engine.segments.release(heaps, UINT64_MAX);
@@ -56,10 +64,10 @@ void trim(Engine& engine, const std::vector<Heap*>& heaps, std::uint64_t bytes) 
 // Free memory at the ends of a window need not be given back and made again. So compare with the
 // request's own size, not with a whole segment or page.
 bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
-  const Location where = request.pool->location();
+  const PageKind kind = pagesOf(request);
   const std::vector<Heap*> heaps =
-      givers == Givers::kAll ? engine.heaps.in(where) : giversTo(engine, *request.pool);
-  if (where == Location::kDevice) {
+      givers == Givers::kAll ? engine.heaps.with(kind) : giversTo(engine, *request.pool, kind);
+  if (kind == PageKind::kDevice) {
     const std::uint64_t most = engine.limit.limit() + freeBytes(heaps);
     if (engine.limit.reserved() + request.rounded() > most) return false;
   }
@@ -69,7 +77,7 @@ bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
 }
 
 bool makeRoomFor(Engine& engine, const Request& request) {
-  const std::vector<Heap*> heaps = giversTo(engine, *request.pool);
+  const std::vector<Heap*> heaps = giversTo(engine, *request.pool, pagesOf(request));
   if (engine.segments.release(heaps, UINT64_MAX) > 0) return true;
   const bool move = engine.options.recycle != Recycle::kOff && engine.options.reusesAcrossStreams();
   if (request.pool->onPages() && move) return false;
@@ -82,7 +90,7 @@ void collectGarbage(Engine& engine) {
   const auto threshold = std::uint64_t(part * double(engine.limit.limit()));
   if (engine.limit.reserved() <= threshold) return;
   const MutexLock pressure(engine.pressure_mutex);
-  engine.pages.collectGarbage(engine.heaps.in(Location::kDevice), threshold);
+  engine.pages.collectGarbage(engine.heaps.with(PageKind::kDevice), threshold);
   engine.segments.collectGarbage(engine.heaps.all(), threshold);
 }
 

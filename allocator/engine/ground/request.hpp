@@ -40,6 +40,8 @@ struct Request {
   std::uint32_t recorded_by = 0;  ///< number of the capture; 0 without one; kLent if a lending
                                   ///< pool gives the block
 
+  bool overflow = false;  ///< it is placed in host memory, as the device is full
+
   /// Stands in place of a capture's number. The block is on loan from a lending pool to the default
   /// pool.
   static constexpr std::uint32_t kLent = UINT32_MAX;

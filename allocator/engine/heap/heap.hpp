@@ -42,6 +42,7 @@ struct HeapOptions {
   bool on_pages = false;     ///< its memory is pages, rather than segments
   std::size_t free_log = 0;  ///< how many frees are remembered for reports
   MempoolId_t pool{};        ///< for the history
+  bool overflow = false;     ///< HeapIdentity::overflow
 };
 
 /// Its lock is on a line of its own: threads on other streams have other heaps.
@@ -49,7 +50,7 @@ class alignas(64) Heap : public HeapIdentity {
  public:
   Heap(Pool& pool, Stream stream, const HeapOptions& options, Totals& totals,
        std::uint64_t first_epoch = 1)
-      : HeapIdentity(pool, stream, options.on_pages),
+      : HeapIdentity(pool, stream, options.on_pages, options.overflow),
         small_(SizeKind::kSmall, options.small, totals),
         large_(SizeKind::kLarge, options.large, totals),
         frees_(options.free_log),

@@ -31,8 +31,8 @@ class OfferBoard {
 /// are complete when published, and not deleted before the allocator.
 class HeapIdentity {
  public:
-  HeapIdentity(Pool& pool, Stream stream, bool on_pages)
-      : pool_(&pool), stream_(stream), on_pages_(on_pages) {}
+  HeapIdentity(Pool& pool, Stream stream, bool on_pages, bool overflow)
+      : pool_(&pool), stream_(stream), on_pages_(on_pages), overflow_(overflow) {}
 
   /// The stream of a parked heap (heaps/heap_table.hpp). It is no stream's name: reports leave it
   /// out.
@@ -51,6 +51,9 @@ class HeapIdentity {
   /// Whether its memory is pages, rather than segments. Changes at most once, before the heap has
   /// ever had memory: Heap::leavePages.
   bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }
+  /// Whether it lies beside the stream's heap in that pool, and holds what the device had no room
+  /// for, in pages of host memory. Constant.
+  bool overflow() const { return overflow_; }
   /// How many streams and pools the heap has belonged to before. Notes stored under number() carry
   /// it, so that stale ones are recognised. Changes while the heap holds nothing.
   std::uint32_t incarnation() const { return incarnation_.load(std::memory_order_relaxed); }
@@ -81,6 +84,7 @@ class HeapIdentity {
   std::atomic<Stream> stream_;
   std::atomic<bool> forgotten_{false};
   std::atomic<bool> on_pages_;
+  const bool overflow_;
   std::atomic<std::uint32_t> incarnation_{0};
   mutable Mutex mutex_{LockRank::kHeap};
   std::size_t number_ = 0;

@@ -40,7 +40,8 @@ void HeapTable::fill(Slots& slots, Heap* heap) noexcept {
 void HeapTable::makeRoom() {
   const Slots* const now = slots_.load(std::memory_order_relaxed);
   if ((used_slots_ + 1) * 2 <= now->size()) return;
-  const std::vector<Heap*> heaps = default_pool_.heaps();
+  std::vector<Heap*> heaps = default_pool_.heaps();
+  std::erase_if(heaps, [](const Heap* heap) { return heap->overflow(); });
   used_slots_ = heaps.size();
   const std::size_t size = std::bit_ceil(4 * (used_slots_ + 1));
   auto next = std::ranges::find_if(
@@ -55,8 +56,8 @@ void HeapTable::makeRoom() {
 
 // If there are other streams, they will look for memory in the heap. A stream that is used once
 // frees all that it has before anybody does.
-Heap& HeapTable::make(Pool& pool, Stream stream) {
-  auto heap = std::make_unique<Heap>(pool, stream, pool.heapOptions(), totals_);
+Heap& HeapTable::make(Pool& pool, Stream stream, bool overflow) {
+  auto heap = std::make_unique<Heap>(pool, stream, pool.heapOptions(overflow), totals_);
   Heap& made = *heap;
   const MutexLock heap_lock(made.mutex());
   made.record(history_);
@@ -75,8 +76,8 @@ Heap& HeapTable::make(Pool& pool, Stream stream) {
 // Ranges of addresses stay with a heap, so that one which is used again needs no new ones. Hence a
 // parked heap goes on with the backing it had. A heap of the default pool's stays that, as slots
 // and caches name it.
-Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
-  std::vector<Heap*>& parked = parkedLike(pool);
+Heap* HeapTable::takeParked(Pool& pool, Stream stream, bool overflow) noexcept {
+  std::vector<Heap*>& parked = parkedLike(pool, overflow);
   for (std::size_t i = parked.size(); i-- > 0;) {
     Heap* const heap = parked[i];
     noteSteps(1);
@@ -89,28 +90,32 @@ Heap* HeapTable::takeParked(Pool& pool, Stream stream) noexcept {
 
 // Threads that look at all heaps see a heap as soon as it is made, so it cannot be taken back.
 // Making it is the last step that may fail.
-Heap& HeapTable::findOrMake(Pool& pool, Stream stream) {
+Heap& HeapTable::findOrMake(Pool& pool, Stream stream, bool overflow) {
   const MutexLock lock(mutex_);
-  const bool in_default = pool.isDefault();
-  if (Heap* there = in_default ? find(stream) : pool.find(stream)) return *there;
+  const bool in_default = pool.isDefault(), in_slots = in_default && !overflow;
+  if (overflow) {
+    if (Heap* there = pool.heapWith(stream, true)) return *there;
+  } else if (Heap* there = in_default ? find(stream) : pool.find(stream)) {
+    return *there;
+  }
   pool.makeRoom();
-  if (in_default) makeRoom();
+  if (in_slots) makeRoom();
   auto entry = by_stream_.extract(by_stream_.emplace(stream.raw, nullptr).first);
-  Heap* heap = takeParked(pool, stream);
+  Heap* heap = takeParked(pool, stream, overflow);
   const bool new_here = heap == nullptr || !in_default;
-  if (heap == nullptr) heap = &make(pool, stream);
+  if (heap == nullptr) heap = &make(pool, stream, overflow);
   entry.value().second = heap;
   by_stream_.insert(std::move(entry));
   if (new_here) pool.add(*heap);
-  if (in_default) fill(*slots_.load(std::memory_order_relaxed), heap);
-  used_slots_ += in_default;
+  if (in_slots) fill(*slots_.load(std::memory_order_relaxed), heap);
+  used_slots_ += in_slots;
   return *heap;
 }
 
 // Its caches follow it.
 bool HeapTable::move(Heap& heap, Pool& to, Stream stream) noexcept {
   const MutexLock lock(heap.mutex());
-  if (!heap.moveTo(to, stream, to.heapOptions())) return false;
+  if (!heap.moveTo(to, stream, to.heapOptions(heap.overflow()))) return false;
   setOffering(heap, !heap.withdrawn());
   for (ThreadCache* cache : heap.caches()) cache->follow(stream);
   return true;
@@ -126,7 +131,7 @@ bool HeapTable::park(Heap& heap) noexcept {
   if (in_default ? !heap.forgotten() : pool.stage() != Pool::Stage::kDraining) return false;
   if (!move(heap, in_default ? pool : nowhere_, Heap::kNobodys)) return false;
   in_default ? void(std::erase(forgotten_, &heap)) : pool.remove(heap);
-  parkedLike(pool).push_back(&heap);
+  parkedLike(pool, heap.overflow()).push_back(&heap);
   by_stream_.erase({stream.raw, &heap});
   return true;
 }
@@ -200,9 +205,9 @@ Heap* HeapTable::nextOffering(Search& search) const noexcept {
   return heaps_[first].get();
 }
 
-std::vector<Heap*> HeapTable::in(Location where) const {
+std::vector<Heap*> HeapTable::with(PageKind pages) const {
   std::vector<Heap*> heaps = all();
-  std::erase_if(heaps, [&](const Heap* heap) { return heap->pool().location() != where; });
+  std::erase_if(heaps, [&](const Heap* heap) { return pagesOf(*heap) != pages; });
   return heaps;
 }
 

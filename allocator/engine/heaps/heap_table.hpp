@@ -41,7 +41,10 @@ class HeapTable final : public OfferBoard {
   Heap* find(Stream stream) const noexcept;
   /// The stream's heap in the pool. If it has none, one that was parked or a new one. Throws
   /// std::bad_alloc, changing nothing.
-  Heap& findOrMake(Pool& pool, Stream stream);
+  Heap& findOrMake(Pool& pool, Stream stream) { return findOrMake(pool, stream, false); }
+  /// Likewise the heap beside it, of pages of host memory. Pre: the pool is of device memory, in
+  /// pages.
+  Heap& findOrMakeOverflow(Pool& pool, Stream stream) { return findOrMake(pool, stream, true); }
   /// One of the default pool's heaps whose stream is forgotten, another each time; null for none.
   /// It may be parked, if it holds nothing.
   Heap* nextForgotten() noexcept;
@@ -50,8 +53,8 @@ class HeapTable final : public OfferBoard {
   void setForgotten(Stream stream, bool forgotten) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
-  /// Those of them whose pool lies there.
-  std::vector<Heap*> in(Location where) const;
+  /// Those of them with pages of that kind.
+  std::vector<Heap*> with(PageKind pages) const;
   /// The heap of that number, parked or not; null beyond the last.
   Heap* at(std::size_t number) const noexcept {
     const MutexLock lock(list_mutex_);
@@ -104,7 +107,7 @@ class HeapTable final : public OfferBoard {
   static void fill(Slots& slots, Heap* heap) noexcept;
   /// The owner of the memory that a heap may have for others: the default pool, a live pool, or a
   /// draining one. It tells a search to whom the heap may give. Pool::givesTo states the same rule;
-  /// change both. It does not tell where the memory lies: the searcher asks givesTo too.
+  /// change both. It does not tell the kind of pages: the searcher asks mayGive() too.
   enum class Offer : std::uint8_t { kNothing, kDefault, kLive, kDraining };
   static Offer offerOf(const Pool& pool) {
     if (pool.isDefault()) return Offer::kDefault;
@@ -118,13 +121,15 @@ class HeapTable final : public OfferBoard {
   }
   /// The parked heaps that can serve the pool. A parked heap keeps its backing, and one of the
   /// default pool's serves only that pool again.
-  std::vector<Heap*>& parkedLike(const Pool& pool) CISTERN_REQUIRES(mutex_) {
-    return parked_[(pool.isDefault() ? 2u : 0u) + (pool.onPages() ? 1u : 0u)];
+  std::vector<Heap*>& parkedLike(const Pool& pool, bool overflow) CISTERN_REQUIRES(mutex_) {
+    return parked_[(overflow ? 4u : 0u) + (pool.isDefault() ? 2u : 0u) +
+                   (pool.onPages() ? 1u : 0u)];
   }
   void makeRoom() CISTERN_REQUIRES(mutex_);
-  Heap& make(Pool& pool, Stream stream) CISTERN_REQUIRES(mutex_);
+  Heap& findOrMake(Pool& pool, Stream stream, bool overflow);
+  Heap& make(Pool& pool, Stream stream, bool overflow) CISTERN_REQUIRES(mutex_);
   bool move(Heap& heap, Pool& to, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
-  Heap* takeParked(Pool& pool, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
+  Heap* takeParked(Pool& pool, Stream stream, bool overflow) noexcept CISTERN_REQUIRES(mutex_);
 
   Pool& default_pool_;
   Totals& totals_;
@@ -134,7 +139,7 @@ class HeapTable final : public OfferBoard {
   /// The table in use and those before it, which readers may look into still; two of a size.
   std::list<Slots> generations_ CISTERN_GUARDED_BY(mutex_);
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
-  std::array<std::vector<Heap*>, 4> parked_
+  std::array<std::vector<Heap*>, 8> parked_
       CISTERN_GUARDED_BY(mutex_);                            ///< each has room for all heaps
   std::vector<Heap*> forgotten_ CISTERN_GUARDED_BY(mutex_);  ///< the default pool's; likewise
   std::size_t next_forgotten_ CISTERN_GUARDED_BY(mutex_) = 0;

@@ -45,9 +45,11 @@ Heap* Pool::find(Stream stream) const {
   return heap && !heap->forgotten() ? heap : nullptr;
 }
 
-Heap* Pool::heapWith(Stream handle) const {
+Heap* Pool::heapWith(Stream handle, bool overflow) const {
   const MutexLock lock(mutex_);
-  const auto it = std::ranges::find(heaps_, handle, &Heap::stream);
+  const auto it = std::ranges::find_if(heaps_, [&](const Heap* heap) {
+    return heap->stream() == handle && heap->overflow() == overflow;
+  });
   return it != heaps_.end() ? *it : nullptr;
 }
 

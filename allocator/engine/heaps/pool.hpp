@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/engine/ground/page_kind.hpp"
 #include "allocator/engine/ground/request.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "cistern/segment_source.hpp"
@@ -29,7 +30,8 @@ inline HeapOptions heapOptionsOf(const SizeRules& rules, bool on_pages) {
           rules.splitRules(SizeKind::kLarge),
           on_pages,
           rules.freeLog(),
-          {}};
+          {},
+          false};
 }
 
 /// Thread-safe; the lock is a leaf.
@@ -54,8 +56,9 @@ class Pool {
   /// The options for its heaps. Only the default pool's heaps preserve the wilderness. Where
   /// private pools did so too, graphs that share one came to need up to 3.5 % more when they were
   /// captured in ascending order.
-  HeapOptions heapOptions() const {
+  HeapOptions heapOptions(bool overflow = false) const {
     HeapOptions options = heapOptionsOf(rules(), onPages());
+    options.overflow = overflow;
     options.small.preserve_wilderness &= isDefault();
     options.large.preserve_wilderness &= isDefault();
     options.pool = id();
@@ -85,12 +88,12 @@ class Pool {
   /// Pre: draining, without heaps. Returns its traits, to be let go of without a lock.
   PoolTraits close();
 
-  /// The stream's heap here. Null if there is none, or if the stream is forgotten. Not for the
-  /// default pool, whose heaps the table finds.
+  /// The stream's heap here, other than for overflow. Null if there is none, or if the stream is
+  /// forgotten. Not for the default pool, whose heaps the table finds.
   Heap* find(Stream stream) const;
   /// The stream's heap here, or that of a forgotten stream with that handle; or null. The next
   /// stream with the handle gets the heap.
-  Heap* heapWith(Stream handle) const;
+  Heap* heapWith(Stream handle, bool overflow = false) const;
   std::vector<Heap*> heaps() const {
     const MutexLock lock(mutex_);
     return heaps_;
@@ -150,11 +153,9 @@ class Pool {
 
   /// Whether what lies wholly free here may move to a heap of `taker`. A private pool takes from
   /// the default pool and from draining pools. The default pool takes from a live one only if that
-  /// lends and `last_resort`. Host memory never serves a pool of device memory, nor the other way
-  /// round. HeapTable::Offer states the same rule for searches; change both.
-  /// giversTo (giving_back.cpp) and pages/sources.cpp call this function.
+  /// lends and `last_resort`. HeapTable::Offer states the same rule for searches; change both.
+  /// mayGive() adds that both heaps have pages of one kind.
   bool givesTo(const Pool& taker, bool last_resort) const {
-    if (location() != taker.location()) return false;
     if (this == &taker || default_ || stage() == Stage::kDraining) return true;
     return last_resort && taker.default_ && lends.load(std::memory_order_relaxed);
   }
@@ -172,6 +173,19 @@ class Pool {
   std::shared_ptr<Recording> recording_ CISTERN_GUARDED_BY(mutex_);
   const std::shared_ptr<void> token_ = std::make_shared<char>();
 };
+
+/// The kind of pages that a heap of the pool has.
+inline PageKind pagesOf(const Pool& pool, bool overflow) {
+  if (overflow) return PageKind::kOverflow;
+  return pool.location() == Location::kHost ? PageKind::kHost : PageKind::kDevice;
+}
+inline PageKind pagesOf(const Heap& heap) { return pagesOf(heap.pool(), heap.overflow()); }
+inline PageKind pagesOf(const Request& request) { return pagesOf(*request.pool, request.overflow); }
+
+/// Whether what lies wholly free in a heap may move to a heap with pages of that kind.
+inline bool mayGive(const Heap& source, const Pool& to, PageKind kind, bool last_resort) {
+  return pagesOf(source) == kind && source.pool().givesTo(to, last_resort);
+}
 
 /// "pool {0, 7} is asleep: wake it first".
 std::string asleepText(const Pool& pool);

@@ -83,7 +83,7 @@ void Mover::noteCost() {
     if (step.from && request_.capture) request_.capture->moved += step.page->bytes();
     if (step.source() != &heap_) more += step.page->bytes();
   }
-  if (request_.capture || heap_.pool().location() == Location::kHost) return;
+  if (request_.capture || pagesOf(heap_) != PageKind::kDevice) return;
   const std::uint64_t backed = reserved_.backed_before;
   const std::uint64_t now = state_.core.device.hostNanoseconds();
   const std::uint64_t most = std::max(state_.notes.of(heap_).mostBacked(request_.kind), backed);

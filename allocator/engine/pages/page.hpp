@@ -22,7 +22,7 @@
 //   - Between operations: memory of the layout == what the current mappings of its ranges cover.
 //   - page.holds == the sums of its mappings'. If a page has holds, it has a current mapping, in
 //     the pool of the mappings that are held.
-//   - A page that has a current mapping lies in the location of that mapping's pool.
+//   - A page that has a current mapping is of the kind of that mapping's heap.
 //   - mapping.at_rest  =>  it is its page's home, and the page is not late.
 #pragma once
 
@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "allocator/engine/ground/holds.hpp"
+#include "allocator/engine/ground/page_kind.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "allocator/engine/pages/held_range.hpp"
 
@@ -53,7 +54,7 @@ struct PhysicalPage {
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings{};  ///< the current one among them
   std::uint32_t units = 0;           ///< size
-  Location location = Location::kDevice;
+  PageKind kind = PageKind::kDevice;
   HoldCounts holds;  ///< the sums of its mappings'
   SizeKind counted_as = SizeKind::kSmall;
   /// A low water of a heap of the default pool has found it free, and its home is there from then

@@ -99,7 +99,7 @@ Location PageBacking::locationOf(const Block& block) const {
   const MutexLock lock(mutex_);
   Location where = Location::kDevice;
   forEachMapping(rangeOf(block), block.address(), block.end(), [&](const Mapping& mapping) {
-    if (mapping.page->location == Location::kHost) where = Location::kHost;
+    if (mapping.page->kind != PageKind::kDevice) where = Location::kHost;
   });
   return where;
 }
@@ -299,9 +299,9 @@ void PageBacking::audit(std::uint64_t reserved) const {
   for (const PhysicalPage& page : state_.table.pages()) {
     bytes += page.bytes();
     if (page.current) backed -= backedBy(*page.current);
-    if (page.location == Location::kHost) host += page.bytes();
+    if (page.kind != PageKind::kDevice) host += page.bytes();
     if (const Heap* heap = page.current ? page.current->range->home : page.counted_by)
-      CISTERN_CHECK(heap->pool().location() == page.location);
+      CISTERN_CHECK(pagesOf(*heap) == page.kind);
     if (!page.parked) continue;
     Mapping& home = page.home();
     CISTERN_CHECK(std::ranges::count(state_.notes.of(*page.counted_by).parked, &home) == 1);
@@ -313,7 +313,7 @@ void PageBacking::audit(std::uint64_t reserved) const {
     auditSleeping(page);
   }
   CISTERN_CHECK(reserved == bytes && reserved - host <= state_.core.limit.reserved());
-  CISTERN_CHECK(host <= state_.core.host_pages.reserved());
+  CISTERN_CHECK(host <= state_.core.hostPageBytes());
   CISTERN_CHECK(backed == 0);
 }
 

@@ -28,9 +28,9 @@ std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_
   if (request.kind == SizeKind::kSmall) return 1;
   if (state.core.options.page_size != 0) return std::uint32_t(state.core.options.page_size / kUnit);
   if (pressed) return 1;
-  const Location where = request.pool->location();
+  const PageKind kind = pagesOf(request);
   const std::uint64_t all =
-      where == Location::kHost ? state.core.device_total : state.core.limit.limit();
+      kind == PageKind::kDevice ? state.core.limit.limit() : state.core.device_total;
   const bool eager = state.core.options.recycle == Recycle::kEager;
   const double controlled = without(Mechanism::kCostController) ? 1 : state.cost.scale();
   const double scale = eager ? CostController::leastScale() : controlled;
@@ -40,7 +40,7 @@ std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_
   const std::uint64_t bound =
       without(Mechanism::kPartOfLimit)
           ? UINT64_MAX / 2
-          : std::min(all / kPartOfLimit, state.core.leftFor(where) / kPartOfLeft);
+          : std::min(all / kPartOfLimit, state.core.leftFor(kind) / kPartOfLeft);
   const double most = std::max(double(bound) / double(kUnit), 1.0);
   // Sizes of tensors tend to be powers of two: so are pages, the nearest by ratio.
   constexpr double kRootOfTwo = 1.41421356;

@@ -20,7 +20,7 @@ void State::refresh(Heap& heap) {
 
 void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   if (page.counted_by != nullptr && page.counted_by != heap) page.late = false;
-  const bool device = page.location == Location::kDevice;  // host memory is counted apart
+  const bool device = page.kind == PageKind::kDevice;  // host memory is counted apart
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (Heap* const from = page.counted_by) {
     from->mutex().assertHeld();
@@ -47,7 +47,7 @@ bool State::release(PhysicalPage& page) noexcept {
     const MutexLock lock(heap->mutex());
     count(page, nullptr, page.counted_as);
   }
-  core.noteReturned(page.location, page.bytes());
+  core.noteReturned(page.kind, page.bytes());
   ++counters.returned;
   table.removePage(page);
   return true;

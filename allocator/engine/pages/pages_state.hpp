@@ -24,6 +24,7 @@ enum class PagesFrom : std::uint8_t {
   kComplete,  ///< heaps that give to this one's pool: pages whose last use is complete
   kQueued,    ///< at last also pages whose last use is queued; this heap's stream waits for it
   kLenders,   ///< pages whose last use is complete, also from pools that lend
+  kNoNew,     ///< as kComplete; no new page is made
 };
 
 }  // namespace cistern
@@ -69,9 +70,9 @@ struct State {
   /// of both heaps, the one that counted it and the new one, are held.
   void count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept;
   /// A page of that many bytes, there.
-  Result<Page> make(Location where, std::uint64_t bytes) {
-    return where == Location::kHost ? core.device.createHostPage(bytes)
-                                    : core.device.createPage(bytes);
+  Result<Page> make(PageKind kind, std::uint64_t bytes) {
+    return kind != PageKind::kDevice ? core.device.createHostPage(bytes)
+                                     : core.device.createPage(bytes);
   }
   /// Unmaps and forgets a mapping. False when the device does not unmap it. Pre: removable.
   bool remove(Mapping& mapping) noexcept;

@@ -97,7 +97,7 @@ bool Reservation::map() {
     first = i + 1;
   }
   const double took = double(state_.core.device.hostNanoseconds() - since);
-  const bool device = heap_.pool().location() == Location::kDevice;
+  const bool device = pagesOf(heap_) == PageKind::kDevice;
   if (!steps.empty() && device) state_.map_cost.note(took / double(steps.size()));
   return true;
 }

@@ -60,6 +60,7 @@ bool Mover::fillGaps(bool waits, bool late) {
     if (waits) takeFromOthers(Which::kAny);
     if (unordered_) return false;
   }
+  if (from_ == PagesFrom::kNoNew) return reserved_.gapUnits() == 0;
   if (isHopeless()) return false;
   grow(late);
   if (reserved_.gapUnits() == 0) return true;
@@ -125,7 +126,8 @@ bool Mover::captured() const {
 // its pool. No heap is given a page while the backing's lock is held, so there would be nothing to
 // take.
 bool Mover::mayTakeFrom(const Heap& source) const {
-  return source.onPages() && source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
+  return source.onPages() &&
+         mayGive(source, heap_.pool(), pagesOf(heap_), from_ == PagesFrom::kLenders);
 }
 
 // Heaps of forgotten streams stay. A heap without memory is asked only while it is unknown how far
@@ -234,12 +236,12 @@ bool Mover::isHopeless() {
     pages += (gap.lacking() + units - 1) / units;
   }
   if (pages <= (state_.answers.wasRefused() ? 1 : kManyPages)) return false;
-  const Location where = heap_.pool().location();
-  const std::uint64_t free = freeBytes(state_.core.heaps.in(where));
+  const PageKind kind = pagesOf(heap_);
+  const std::uint64_t free = freeBytes(state_.core.heaps.with(kind));
   if (request_.rounded() <= free) return false;
   const std::uint64_t missing = roundUp(request_.rounded() - free, kUnit);
-  if (missing > state_.core.leftFor(where)) return true;
-  if (where == Location::kHost) return false;
+  if (missing > state_.core.leftFor(kind)) return true;
+  if (kind != PageKind::kDevice) return false;
   const Result<MemoryInfo> info = state_.core.device.memoryInfo();
   if (!info || missing <= info.value().free_bytes) return false;
   PhysicalPage* const all = create(std::uint32_t(missing / kUnit), false);
@@ -262,25 +264,25 @@ void Mover::grow(bool late) {
 // not take back.
 PhysicalPage* Mover::create(std::uint32_t units, bool late) {
   const std::uint64_t bytes = units * kUnit;
-  const Location where = heap_.pool().location();
-  if (!state_.core.admit(where, bytes)) return nullptr;
+  const PageKind kind = pagesOf(heap_);
+  if (!state_.core.admit(kind, bytes)) return nullptr;
   PhysicalPage* made = nullptr;
   try {
     made = &state_.table.addPage({}, units);
   } catch (...) {
-    state_.core.noteReturned(where, bytes);
+    state_.core.noteReturned(kind, bytes);
     throw;
   }
   const std::uint64_t since = state_.core.device.hostNanoseconds();
-  made->location = where;
-  const Result<Page> page = state_.make(where, bytes);
+  made->kind = kind;
+  const Result<Page> page = state_.make(kind, bytes);
   state_.answers.note(page);
   if (!page) {
     state_.table.removePage(*made);
-    state_.core.noteReturned(where, bytes);
+    state_.core.noteReturned(kind, bytes);
     return nullptr;
   }
-  if (where == Location::kDevice)  // the budget is about the device's pages
+  if (kind == PageKind::kDevice)  // the budget is about the device's pages
     state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));
   ++state_.counters.created;
   made->handle = page.value();

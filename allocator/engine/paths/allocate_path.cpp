@@ -66,8 +66,7 @@ void parkForgotten(Engine& engine) {
 }
 
 Block& miss(Engine& engine, const Request& request) {
-  if (request.rounded() > engine.mostFor(request.pool->location()))
-    throwOutOfMemory(engine, request);
+  if (request.rounded() > engine.mostFor(*request.pool)) throwOutOfMemory(engine, request);
   return fallBack(engine, heapFor(engine, request), request);
 }
 
@@ -116,8 +115,7 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   Request request = requestOf(engine, bytes, stream, *route.pool);
   request.capture = route.recording.get();
   request.recorded_by = route.part;
-  if (request.rounded() > engine.mostFor(request.pool->location()))
-    throwOutOfMemory(engine, request);
+  if (request.rounded() > engine.mostFor(*request.pool)) throwOutOfMemory(engine, request);
   Heap& heap = heapFor(engine, request);
   Block* block = nullptr;
   {

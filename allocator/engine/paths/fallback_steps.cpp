@@ -5,6 +5,7 @@
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/cross_stream/loans.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/overflow/overflow.hpp"
 
 namespace cistern::slow_path {
 
@@ -113,6 +114,10 @@ Block* afterMakingRoom(Engine& engine, Heap& heap, const Request& request) {
   // Whole pages of other streams were asked for already.
   if (Block* block = partsOfOthers(engine, heap, request)) return block;
   return makeRoomFor(engine, request) ? moreMemory(engine, heap, request) : nullptr;
+}
+
+Block* fromFreeHost(Engine& engine, Heap&, const Request& request) {
+  return fromFreeHostMemory(engine, request);
 }
 
 // ---- Small and large ----------------------------------------------------------------------------

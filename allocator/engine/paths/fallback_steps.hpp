@@ -46,6 +46,8 @@ Block* completePartsOfOthers(Engine& engine, Heap& heap, const Request& request)
 Block* partsOfOthers(Engine& engine, Heap& heap, const Request& request);
 /// Parts of other streams' memory, or room made by giving back.
 Block* afterMakingRoom(Engine& engine, Heap& heap, const Request& request);
+/// Host memory that an earlier overflow has made, and that lies free.
+Block* fromFreeHost(Engine& engine, Heap& heap, const Request& request);
 /// A small request out of large memory, or a large one out of small.
 Block* fromOtherKind(Engine& engine, Heap& heap, const Request& request);
 /// fromOtherKind() for a capture: out of memory that it has freed, free memory, or complete parts.

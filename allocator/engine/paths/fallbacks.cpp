@@ -6,6 +6,7 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back/flush.hpp"
 #include "allocator/engine/giving_back/in_hand.hpp"
+#include "allocator/engine/overflow/overflow.hpp"
 #include "allocator/engine/paths/fallback_steps.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
 #include "allocator/engine/reports/accounting.hpp"
@@ -26,6 +27,7 @@ constexpr Step kSteps[] = {
     moreMemory,                // pages moved or made; segments adopted or made
     afterAllEvents,            // all blocks whose last use on other streams is complete by now
     afterMakingRoom,           // parts of other streams' memory, or room made by giving back
+    fromFreeHost,              // host memory that an earlier overflow has left
     afterPending,              // blocks that wait for other streams, a stream at a time
     afterResetGraphs,          // what graphs that were reset still hold
     afterTheDevice,            // what is complete when the whole device is
@@ -42,6 +44,7 @@ constexpr Step kStepsOfCapture[] = {
     afterAllEvents,          // all blocks whose last use on other streams is complete by now
     growTightly,             // a segment just as large as need be
     completePartsOfOthers,   // parts of other streams' memory, complete
+    fromFreeHost,            // host memory that an earlier overflow has left
     fromOtherKindInCapture,  // a small request out of large memory, or a large one out of small
 };
 
@@ -108,6 +111,7 @@ Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
   engine.tick.fetch_add(1, std::memory_order_relaxed);
   Block* block = goThrough(steps, engine, heap, request);
   if (block == nullptr) block = afterCallbacks(steps, engine, heap, request);
+  if (block == nullptr) block = fromNewHostMemory(engine, request);
   if (block == nullptr && request.pool->asleep)  // since a moment ago
     throw PoolError("allocate: " + asleepText(*request.pool));
   if (block == nullptr) throwOutOfMemory(engine, request);

@@ -55,7 +55,8 @@ inline void freeLocked(Engine& engine, HeapSegment& segment, Heap& heap, Address
   freed.captured = heap.completion().recorded();
   if (freed.block == nullptr || freed.captured != 0) return;
   Block& block = *freed.block;
-  ThreadCache* const cache = heap.pool().isDefault() ? engine.caches.mine(heap.stream()) : nullptr;
+  const bool cached = heap.pool().isDefault() && !heap.overflow();
+  ThreadCache* const cache = cached ? engine.caches.mine(heap.stream()) : nullptr;
   const std::uint32_t holder = ownership::load(block);
   const bool mine = cache != nullptr && holder == cache->holder() && !heap.isRecorded();
   if (!mine || !cache->accept(block, WhoFreed(caller, 0))) {

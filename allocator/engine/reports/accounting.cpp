@@ -23,7 +23,8 @@ static std::uint64_t hostBytes(const Engine& engine) {
 
 static std::uint64_t allocatedInHost(Engine& engine) {
   std::uint64_t bytes = 0;
-  for (Heap* heap : engine.heaps.in(Location::kHost)) {
+  for (Heap* heap : engine.heaps.all()) {
+    if (pagesOf(*heap) == PageKind::kDevice) continue;
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     for (const SizeKind kind : kSizeKinds) {
@@ -46,7 +47,7 @@ MemoryStats statsOf(Engine& engine) {
   stats.pages = engine.pages.counts();
   stats.asleep_bytes = engine.pages.asleepBytes();
   stats.asleep_host_bytes = engine.sleep_memory.held();
-  stats.host_page_bytes = engine.host_pages.reserved();
+  stats.host_page_bytes = engine.hostPageBytes();
   if (stats.host_page_bytes > 0) stats.host_page_allocated_bytes = allocatedInHost(engine);
   stats.num_device_alloc = engine.segments.taken() + stats.pages.created;
   stats.num_device_free = engine.segments.returned() + stats.pages.returned;
@@ -109,7 +110,7 @@ void audit(Engine& engine) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       heap->audit();
-      (heap->pool().location() == Location::kHost ? host : reserved) += heap->reservedBytes();
+      (pagesOf(*heap) == PageKind::kDevice ? reserved : host) += heap->reservedBytes();
       if (heap->onPages()) in_pages += heap->reservedBytes();
       forEachSegment(*heap, [&](const HeapSegment& segment) {
         CISTERN_CHECK(engine.map.find(segment.device_base) == &segment);
@@ -119,7 +120,7 @@ void audit(Engine& engine) {
     }
     if (engine.history.on()) auditHistory(engine, heaps);
     engine.heaps.audit(heaps);
-    CISTERN_CHECK(reserved <= engine.limit.reserved() && host <= engine.host_pages.reserved());
+    CISTERN_CHECK(reserved <= engine.limit.reserved() && host <= engine.hostPageBytes());
     engine.pages.audit(in_pages);
   });
 }

@@ -61,7 +61,7 @@ void addFree(OutOfMemoryReport& report, WhyUnused why, std::uint64_t bytes) {
 }
 
 void addFreeParts(Engine& engine, const Request& request, OutOfMemoryReport& report) {
-  for (Heap* heap : engine.heaps.in(request.pool->location())) {
+  for (Heap* heap : engine.heaps.with(pagesOf(request))) {
     const std::unique_lock still = engine.holdStill(heap->onPages());
     const MutexLock lock(heap->mutex());
     forEachBlock(*heap, [&](const Block& block) {
@@ -114,12 +114,12 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
 // If there would be room for the request, that room is in pieces: one as large as the request is
 // missing.
 MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t attempt) {
-  const Location where = request.pool->location();
-  const bool host = where == Location::kHost;
-  const std::uint64_t free = freeBytes(engine.heaps.in(where)), bytes = request.rounded();
+  const PageKind kind = pagesOf(request);
+  const bool host = kind != PageKind::kDevice;
+  const std::uint64_t free = freeBytes(engine.heaps.with(kind)), bytes = request.rounded();
   const std::uint64_t need = bytes + (host ? 0 : engine.limit.over());
   const std::uint64_t left =
-      host ? engine.leftFor(where) : std::min(engine.limit.left(), deviceFree(engine));
+      host ? engine.leftFor(kind) : std::min(engine.limit.left(), deviceFree(engine));
   const std::uint64_t room = free + left;
   const std::uint64_t missing = room < need ? need - room : bytes;
   return {request.bytes, missing, attempt, request.pool->id(), request.stream};

@@ -122,7 +122,7 @@ class HeapWalk {
     picture.stream = heap_.stream();
     picture.kind = segment.kind;
     picture.in_pages = isRange(segment);
-    picture.location = heap_.pool().location();
+    picture.location = cistern::locationOf(pagesOf(heap_));
   }
 
   // The block at `place.at`, or the one that covers it by now; null at the end.

@@ -33,6 +33,7 @@ void SleepPlan::look(const std::vector<SleepingPool>& pools, const std::vector<H
     planned.record = pages::recordFor(page);
     planned.used = page.holds.any();
     if (isExported(page)) planned.stays = WhyStayed::kExported;
+    if (page.kind != PageKind::kDevice) planned.stays = WhyStayed::kOnHost;
   }
   std::ranges::sort(pages_, {}, &PlannedPage::address);
   for (std::size_t i = 0; i < pages_.size(); ++i) number_of_[pages_[i].page] = i;

@@ -143,7 +143,7 @@ class WakingUp {
   // First what is free and complete goes back to the device, then what is when the device is.
   bool makeRoom(int tries) {
     if (tries > 1) return false;
-    const std::vector<Heap*> heaps = engine_.heaps.in(Location::kDevice);
+    const std::vector<Heap*> heaps = engine_.heaps.with(PageKind::kDevice);
     if (tries == 1 && !engine_.progress.completeAll(heaps)) return false;
     const MutexLock pressure(engine_.pressure_mutex);
     engine_.pages.emptyCache(heaps);

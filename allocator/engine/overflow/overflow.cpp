@@ -1,0 +1,80 @@
+#include "allocator/engine/overflow/overflow.hpp"
+
+#include <cstdio>
+
+#include "allocator/base/bytes.hpp"
+#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/cross_stream/loans.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
+
+namespace cistern {
+namespace {
+
+Heap& heapBeside(Engine& engine, const Request& request) {
+  Heap& heap = engine.heaps.findOrMakeOverflow(*request.pool, request.stream);
+  if (const std::shared_ptr<Recording> recording = heap.pool().recording()) recording->learn(heap);
+  return heap;
+}
+
+Request onHost(const Request& request) {
+  Request there = request;
+  there.overflow = true;
+  return there;
+}
+
+// What a stream's own heap has comes first, then what the capture has freed, then others' memory.
+Block* whatLiesFree(Engine& engine, Heap& heap, const Request& request) {
+  {
+    const MutexLock lock(heap.mutex());
+    if (Block* const block = heap.allocate(request)) return block;
+  }
+  if (request.capture != nullptr) {
+    if (Block* const block = recordingOf(request).take(heap, request)) return block;
+  }
+  if (Block* const block = engine.pages.place(heap, request, PagesFrom::kNoNew)) return block;
+  return takeComplete(engine, heap, request, Extent::kParts);
+}
+
+Block* noted(Engine& engine, Block* block) {
+  if (block != nullptr)
+    engine.overflow_counts.note(block->bytes(), engine.overflow.reserved(),
+                                engine.limit.reserved());
+  return block;
+}
+
+void sayOnce(Engine& engine, const Request& request) {
+  if (engine.overflow_counts.said.exchange(true)) return;
+  std::fprintf(stderr,
+               "cistern: %s is full: %s lie in the host's memory, which is slower; up to %s may "
+               "(said once)\n",
+               engine.deviceName().c_str(), formatBytes(request.rounded()).c_str(),
+               formatBytes(engine.overflow.limit()).c_str());
+}
+
+// Pages that lie free may be of a size that serves nobody. A capture unmaps nothing.
+Block* withNewPages(Engine& engine, Heap& heap, const Request& request) {
+  const PagesFrom from = request.capture ? PagesFrom::kComplete : PagesFrom::kQueued;
+  if (Block* const block = engine.pages.place(heap, request, from)) return block;
+  if (request.capture != nullptr || !giveBackFor(engine, request, Givers::kUnowned)) return nullptr;
+  return engine.pages.place(heap, request, from);
+}
+
+}  // namespace
+
+Block* fromFreeHostMemory(Engine& engine, const Request& request) {
+  if (!mayOverflow(engine, request) || engine.overflow.reserved() == 0) return nullptr;
+  const Request there = onHost(request);
+  return noted(engine, whatLiesFree(engine, heapBeside(engine, request), there));
+}
+
+Block* fromNewHostMemory(Engine& engine, const Request& request) {
+  if (!mayOverflow(engine, request)) return nullptr;
+  const Request there = onHost(request);
+  Heap& heap = heapBeside(engine, request);
+  Block* block = whatLiesFree(engine, heap, there);
+  if (block == nullptr) block = withNewPages(engine, heap, there);
+  if (block != nullptr) sayOnce(engine, request);
+  return noted(engine, block);
+}
+
+}  // namespace cistern
