@@ -200,11 +200,11 @@ class CISTERN_API CachingAllocator {
   void setMemoryFraction(double fraction);
   /// The most bytes of the host's memory that may serve requests for which the device has no room;
   /// 0 for none, which is the default. Such memory is used before a request is out of memory, and
-  /// is slower (docs/overflow.md). What already lies there stays until freed. Throws
+  /// is slower (docs/overflow.md). Blocks that already lie there stay until freed. Throws
   /// InvalidArgument, with what the host admits, if that is less, or if the device has no pages of
   /// host memory; then nothing has changed.
   void setOverflow(std::uint64_t host_bytes);
-  /// What lies there. Throws std::bad_alloc.
+  /// The blocks that lie there, and how much did. Throws std::bad_alloc.
   OverflowReport overflow() const;
   std::uint64_t limit() const;
 

@@ -1,4 +1,5 @@
-// What lies in the host's memory because the device was full. docs/overflow.md says what it costs.
+// The blocks that lie in the host's memory because the device was full. docs/overflow.md says what
+// it costs.
 #pragma once
 
 #include <cstdint>

@@ -12,10 +12,12 @@ namespace cistern::test {
 namespace {
 
 constexpr std::uint64_t kCapacity = 160 * kMiB, kPinned = 40 * kMiB, kMostBlocks = 24;
+constexpr std::uint64_t kSmallCapacity = 32 * kMiB, kHostPages = 96 * kMiB;
 
-sim::SimConfig stormy() {
+sim::SimConfig stormy(bool overflow) {
   sim::SimConfig config;
-  config.capacity = kCapacity;
+  config.capacity = overflow ? kSmallCapacity : kCapacity;
+  config.host_page_capacity = kHostPages;
   config.pinned_capacity = kPinned;
   config.gpu_lag_ns = 20'000;
   return config;
@@ -44,12 +46,14 @@ std::uint32_t wordAt(std::uint32_t seed, std::uint64_t at) {
 
 }  // namespace
 
-SleepStorm::SleepStorm(std::uint64_t seed, bool background)
-    : background_(background),
-      random_(seed),
-      device_(stormy()),
-      allocator_(device_, Options::parse(std::string("page_size:") + (seed % 2 ? "2M" : "4M") +
-                                         ",background_thread:" + (background ? "true" : "false"))),
+SleepStorm::SleepStorm(const Settings& settings)
+    : background_(settings.background),
+      overflow_(settings.overflow),
+      random_(settings.seed),
+      device_(stormy(settings.overflow)),
+      allocator_(device_,
+                 Options::parse(std::string("page_size:") + (settings.seed % 2 ? "2M" : "4M") +
+                                ",background_thread:" + (settings.background ? "true" : "false"))),
       pools_(allocator_),
       s_(device_.createStream().orThrow()) {
   for (std::size_t i = 0; i < kPools; ++i) open(places_.emplace_back(), i % 2 != 0);
@@ -365,8 +369,36 @@ void SleepStorm::hog() {
     return;
   }
   void* block = nullptr;
-  if (attempt("hog", [&] { block = allocator_.allocate((10 + below(60)) * kMiB, s_); }))
+  if (attempt("hog",
+              [&] { block = allocator_.allocate((10 + below(overflow_ ? 20 : 60)) * kMiB, s_); }))
     hogs_.push_back(block);
+}
+
+// On, with more or less of the host, or off.
+void SleepStorm::changeOverflow() {
+  const std::uint64_t most = chance(20) ? 0 : (1 + below(2 * kHostPages / kMiB)) * kMiB;
+  try {
+    allocator_.setOverflow(most);
+    ++counts[most == 0 ? "overflow off" : "overflow on"];
+    CHECK(allocator_.overflow().host_bytes == most);
+  } catch (const InvalidArgument&) {
+    ++counts["host admits less"];
+  }
+}
+
+void SleepStorm::checkLocations() {
+  const OverflowReport report = allocator_.overflow();
+  CHECK(report.reserved == kHostPages - device_.sim().hostPageBytesLeft());
+  std::set<const void*> on_host;
+  for (const OverflowBlock& block : report.blocks) on_host.insert(block.address);
+  for (const Place& place : places_) {
+    if (sleeps(place)) continue;
+    for (const Block& block : place.blocks) {
+      const bool host = allocator_.locationOf(block.at) == Location::kHost;
+      CHECK(host == on_host.contains(block.at));
+      counts["on the host"] += host ? 1 : 0;
+    }
+  }
 }
 
 void SleepStorm::forkOnce() {
@@ -426,6 +458,7 @@ void SleepStorm::checkAll() {
     }
   }
   checkSnapshot();
+  if (overflow_) checkLocations();
   toggleHistory();
   device_.synchronizeDevice().orThrow();
   REQUIRE(wrong_ == 0);
@@ -467,25 +500,32 @@ void SleepStorm::step() {
   places_.remove_if([&](const Place& of) {
     return !of.user && of.blocks.empty() && !of.exported && of.captured.empty();
   });
+  if (overflow_ && below(40) == 0) changeOverflow();
   if (++steps_ % 200 == 0) checkAll();
   if (steps_ % 5'000 == 0) forkOnce();
+}
+
+void SleepStorm::clear(Place& place) {
+  while (!place.captured.empty()) reset(place);
+  while (!place.blocks.empty()) freeAt(place, place.blocks.begin());
+  place.exported = nullptr;
+  place.user = nullptr;
 }
 
 void SleepStorm::finish() {
   for (void* block : hogs_) allocator_.free(block);
   hogs_.clear();
   for (Place& place : places_) {
+    if (overflow_ && !sleeps(place)) clear(place);  // the device has no room for all at once
+  }
+  for (Place& place : places_) {
     if (!sleeps(place)) continue;
     (void)pools_.wake({place.id});
     noteWoken(place);
+    if (overflow_) clear(place);
   }
   checkAll();
-  for (Place& place : places_) {
-    while (!place.captured.empty()) reset(place);
-    while (!place.blocks.empty()) freeAt(place, place.blocks.begin());
-    place.exported = nullptr;
-    place.user = nullptr;
-  }
+  for (Place& place : places_) clear(place);
   device_.synchronizeDevice().orThrow();
   pools_.trimHostMemory();
   allocator_.emptyCache();
@@ -493,6 +533,7 @@ void SleepStorm::finish() {
   const MemoryInfo info = device_.memoryInfo().orThrow();
   CHECK(info.free_bytes == info.total_bytes);
   CHECK(device_.sim().pinnableBytes() == kPinned);
+  CHECK(device_.sim().hostPageBytesLeft() == kHostPages);
 }
 
 }  // namespace cistern::test

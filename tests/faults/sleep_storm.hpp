@@ -20,8 +20,12 @@ namespace cistern::test {
 
 class SleepStorm {
  public:
-  /// `background`: the allocator has its background thread.
-  explicit SleepStorm(std::uint64_t seed, bool background = false);
+  struct Settings {
+    std::uint64_t seed = 1;
+    bool background = false;  ///< the allocator has its background thread
+    bool overflow = false;    ///< the device is smaller, and has host memory beside it
+  };
+  explicit SleepStorm(const Settings& settings);
   ~SleepStorm();
 
   void step();
@@ -87,6 +91,9 @@ class SleepStorm {
   void retire(Place& place);
   void share(Place& place);
   void hog();
+  void changeOverflow();
+  void checkLocations();
+  void clear(Place& place);
   void forkOnce();
   void checkAll();
   void checkSnapshot();
@@ -95,7 +102,7 @@ class SleepStorm {
   void fill(Stream s, void* at, std::uint64_t bytes, std::uint32_t seed);
   void check(Stream s, void* at, std::uint64_t bytes, std::uint32_t seed);
 
-  const bool background_;
+  const bool background_, overflow_;
   std::mt19937_64 random_;
   QuietDevice device_;
   CachingAllocator allocator_;

@@ -28,6 +28,8 @@ class ForwardingDevice : public Device {
     return behind_.modelledBackgroundNanoseconds();
   }
   std::uint64_t hostNanoseconds() const override { return behind_.hostNanoseconds(); }
+  std::uint64_t pinnableBytes() const override { return behind_.pinnableBytes(); }
+  std::uint64_t hostPageBytesLeft() const override { return behind_.hostPageBytesLeft(); }
 
   template <class Forward>
   auto through(Call, Forward forward) {
