@@ -16,6 +16,7 @@
 #include "allocator/engine/reports/histories.hpp"
 #include "allocator/engine/reports/misuse.hpp"
 #include "allocator/engine/reports/snapshot.hpp"
+#include "allocator/engine/settling/settle.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
@@ -172,6 +173,9 @@ std::size_t CachingAllocator::blockSize(void* pointer) const {
 }
 void CachingAllocator::setOverflow(std::uint64_t host_bytes) {
   cistern::setOverflow(engine_->here("setOverflow"), host_bytes);
+}
+SettleReport CachingAllocator::settle(Stream stream, std::uint64_t most) {
+  return cistern::settle(engine_->here("settle"), stream, most);
 }
 OverflowReport CachingAllocator::overflow() const { return overflowOf(engine_->here("overflow")); }
 Location CachingAllocator::locationOf(const void* pointer) const {

@@ -48,7 +48,7 @@ ENGINE_FLOORS = [
     ["capture"],
     ["overflow"],
     ["paths"],
-    ["emptying", "restoration", "sharing", "sleep"],
+    ["emptying", "restoration", "settling", "sharing", "sleep"],
     ["caching_allocator"],
 ]
 

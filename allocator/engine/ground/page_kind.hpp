@@ -1,4 +1,4 @@
-// The kinds of pages. Memory of one kind never serves a heap of another.
+// The kinds of pages. Free memory of one kind never goes to a heap of another.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,12 @@ enum class PageKind : std::uint8_t {
   kHost,     ///< memory of the host, in a pool that lies there
   kOverflow  ///< memory of the host, for a pool of device memory when the device is full
 };
+
+/// Whether a heap with pages of `kind` may have such a page. Memory behind blocks moves between the
+/// device and overflow (engine/settling).
+inline bool mayHold(PageKind kind, PageKind page) {
+  return kind == page || (kind != PageKind::kHost && page != PageKind::kHost);
+}
 
 inline Location locationOf(PageKind kind) {
   return kind == PageKind::kDevice ? Location::kDevice : Location::kHost;

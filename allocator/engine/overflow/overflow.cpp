@@ -37,7 +37,7 @@ Block* whatLiesFree(Engine& engine, Heap& heap, const Request& request) {
 
 Block* noted(Engine& engine, Block* block) {
   if (block != nullptr)
-    engine.overflow_counts.note(block->bytes(), engine.overflow.reserved(),
+    engine.overflow_counts.note(block->bytes(), usedInOverflow(engine), engine.overflow.reserved(),
                                 engine.limit.reserved());
   return block;
 }
@@ -60,6 +60,15 @@ Block* withNewPages(Engine& engine, Heap& heap, const Request& request) {
 }
 
 }  // namespace
+
+std::uint64_t usedInOverflow(Engine& engine) {
+  std::uint64_t bytes = 0;
+  for (Heap* heap : engine.heaps.with(PageKind::kOverflow)) {
+    const MutexLock lock(heap->mutex());
+    bytes += heap->busyBytes();
+  }
+  return bytes;
+}
 
 Block* fromFreeHostMemory(Engine& engine, const Request& request) {
   if (!mayOverflow(engine, request) || engine.overflow.reserved() == 0) return nullptr;

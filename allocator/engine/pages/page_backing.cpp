@@ -104,6 +104,24 @@ Location PageBacking::locationOf(const Block& block) const {
   return where;
 }
 
+std::uint64_t PageBacking::hostBytesIn(const Block& block) const {
+  std::uint64_t bytes = 0;
+  forEachMapping(rangeOf(block), block.address(), block.end(), [&](const Mapping& mapping) {
+    if (!mapping.isCurrent() || mapping.page->kind == PageKind::kDevice) return;
+    bytes += std::min(mapping.placeEnd(), block.end()) - std::max(mapping.place(), block.address());
+  });
+  return bytes;
+}
+
+std::uint64_t PageBacking::movedToHost() const {
+  std::uint64_t bytes = 0;
+  for (const PhysicalPage& page : state_.table.pages()) {
+    if (page.kind != PageKind::kOverflow || page.current == nullptr) continue;
+    if (pagesOf(*page.current->range->home) == PageKind::kDevice) bytes += page.bytes();
+  }
+  return bytes;
+}
+
 PageCounts PageBacking::counts() const {
   const MutexLock lock(mutex_);
   return state_.counters;
@@ -301,7 +319,7 @@ void PageBacking::audit(std::uint64_t reserved) const {
     if (page.current) backed -= backedBy(*page.current);
     if (page.kind != PageKind::kDevice) host += page.bytes();
     if (const Heap* heap = page.current ? page.current->range->home : page.counted_by)
-      CISTERN_CHECK(pagesOf(*heap) == page.kind);
+      CISTERN_CHECK(mayHold(pagesOf(*heap), page.kind));
     if (!page.parked) continue;
     Mapping& home = page.home();
     CISTERN_CHECK(std::ranges::count(state_.notes.of(*page.counted_by).parked, &home) == 1);

@@ -57,6 +57,10 @@ class PageBacking {
   bool isHeld(const Block& block) const;
   /// Where the block lies: kHost if any of its pages is host memory.
   Location locationOf(const Block& block) const;
+  /// The bytes of the block that lie in pages of the host. Pre: the heap's lock is held.
+  std::uint64_t hostBytesIn(const Block& block) const CISTERN_REQUIRES(mutex_);
+  /// The bytes of the host's pages behind blocks in heaps of the device (engine/settling).
+  std::uint64_t movedToHost() const CISTERN_REQUIRES(mutex_);
   /// The device's last answer about pages and addresses. It has a lock of its own.
   const LastAnswer& answers() const CISTERN_NO_TSA { return state_.answers; }
 

@@ -201,6 +201,7 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   Donors donors;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!same_pool && !mapping->page->mayLeave()) continue;
+    if (mapping->page->kind != pagesOf(source)) continue;  // its block had moved
     if (which == Which::kAny || source.completion().complete(mapping->last_use))
       donors.add(*mapping);
   }

@@ -21,16 +21,20 @@ static std::uint64_t hostBytes(const Engine& engine) {
   return bytes;
 }
 
+// Blocks of the device lie there too, once memory behind them has moved.
 static std::uint64_t allocatedInHost(Engine& engine) {
   std::uint64_t bytes = 0;
+  const MutexLock still(engine.pages.mutex());
+  const bool moved = engine.pages.movedToHost() > 0;
   for (Heap* heap : engine.heaps.all()) {
-    if (pagesOf(*heap) == PageKind::kDevice) continue;
+    if (!heap->onPages() || (pagesOf(*heap) == PageKind::kDevice && !moved)) continue;
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
-    for (const SizeKind kind : kSizeKinds) {
-      const StatArray usage = heap->layout(kind).usage();
-      bytes += std::uint64_t(usage[std::size_t(Stat::kAllocatedBytes)]);
-    }
+    forEachBlock(*heap, [&](const Block& block) {
+      engine.pages.mutex().assertHeld();
+      if (block.state() == BlockState::kAllocated && ownership::heldByProgram(block))
+        bytes += engine.pages.hostBytesIn(block);
+    });
   }
   return bytes;
 }
@@ -105,12 +109,12 @@ static void auditHistory(const Engine& engine, const std::vector<Heap*>& heaps) 
 
 void audit(Engine& engine) {
   const MutexLock lock(engine.pages.mutex());
-  std::uint64_t reserved = 0, host = 0, in_pages = 0;
+  std::uint64_t reserved = 0, in_pages = 0;
   withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
     for (Heap* heap : heaps) {
       heap->mutex().assertHeld();
       heap->audit();
-      (pagesOf(*heap) == PageKind::kDevice ? reserved : host) += heap->reservedBytes();
+      reserved += heap->reservedBytes();
       if (heap->onPages()) in_pages += heap->reservedBytes();
       forEachSegment(*heap, [&](const HeapSegment& segment) {
         CISTERN_CHECK(engine.map.find(segment.device_base) == &segment);
@@ -120,7 +124,7 @@ void audit(Engine& engine) {
     }
     if (engine.history.on()) auditHistory(engine, heaps);
     engine.heaps.audit(heaps);
-    CISTERN_CHECK(reserved <= engine.limit.reserved() && host <= engine.hostPageBytes());
+    CISTERN_CHECK(reserved <= engine.limit.reserved() + engine.hostPageBytes());
     engine.pages.audit(in_pages);
   });
 }

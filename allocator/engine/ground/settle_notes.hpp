@@ -1,0 +1,17 @@
+// What a settle remembers for the next one.
+#pragma once
+
+#include <cstdint>
+
+namespace cistern {
+
+/// Not thread-safe.
+struct SettleNotes {
+  std::uint64_t last_over = 0;   ///< bytes that did not fit in the step before
+  std::uint32_t quiet = 0;       ///< steps since then, or since blocks came home
+  std::uint32_t wait = 2;        ///< quiet steps before blocks come home
+  bool came_home = false;        ///< blocks have, and no step has overflowed since
+  std::uint64_t handed_out = 0;  ///< OverflowCounts::handed_out at the last settle
+};
+
+}  // namespace cistern

@@ -1,0 +1,28 @@
+// Which pages may move between the device and the host, between two steps.
+#pragma once
+
+#include <vector>
+
+#include "allocator/engine/engine.hpp"
+
+namespace cistern {
+
+/// The large blocks that the program holds in heaps of the stream, and that no other stream uses.
+/// Takes the heaps' locks.
+std::vector<LongLived::Living> livingOn(Engine& engine, Stream stream)
+    CISTERN_REQUIRES(engine.pages.mutex());
+
+/// Pages of the device that lie wholly in blocks that live on from step to step, up to so many
+/// bytes. Those that came last are first: a program makes its weights before the state of its
+/// optimiser, which it uses least.
+std::vector<pages::PhysicalPage*> pagesForHost(Engine& engine, Stream stream, std::uint64_t bytes)
+    CISTERN_REQUIRES(engine.pages.mutex(), engine.waiting_mutex);
+
+/// Pages of overflow in blocks of the stream, up to so many bytes. First are those that lie in
+/// blocks of one step, then the longest living.
+std::vector<pages::PhysicalPage*> pagesForDevice(Engine& engine, Stream stream, std::uint64_t bytes)
+    CISTERN_REQUIRES(engine.pages.mutex(), engine.waiting_mutex);
+
+/// Bytes of blocks in heaps of overflow that live on from step to step. Takes the heaps' locks.
+std::uint64_t residentOverflow(Engine& engine) CISTERN_REQUIRES(engine.waiting_mutex);
+}  // namespace cistern
