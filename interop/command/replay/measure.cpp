@@ -21,10 +21,6 @@ bool playAllRounds(Replayer& replayer, std::uint64_t rounds, const OnProgress& o
   return true;
 }
 
-constexpr const char* kUsesMissing =
-    "no figure: under this policy a freed block stays taken while other streams use it, and the "
-    "trace does not say until when (stream_uses in docs/traces.md)";
-
 /// The figures that are known before anything is replayed.
 Measurement factsOf(const Script& script, const PolicyKind& kind, const ReplaySettings& s) {
   Measurement m;
@@ -44,7 +40,7 @@ Measurement factsOf(const Script& script, const PolicyKind& kind, const ReplaySe
 std::string reasonAgainst(const Script& script, const PolicyKind& kind, const ReplaySettings& s) {
   if (s.capacity && !kind.takes_capacity) return cannotBeHeld(kind.name);
   const bool lacks = script.stream_uses == trace::StreamUses::kMissing;
-  return kind.waits_for_uses && lacks ? kUsesMissing : "";
+  return kind.waits_for_uses && lacks ? usesMissing() : "";
 }
 
 void addFigures(Measurement& m, const Meter& meter) {
@@ -98,6 +94,12 @@ std::uint64_t fitOf(const Measurement& unlimited, const Script& script, const Po
 }
 
 }  // namespace
+
+std::string usesMissing() {
+  return "no figure: under this policy a freed block stays taken while other streams use it, and "
+         "the "
+         "trace does not say until when (stream_uses in docs/traces.md)";
+}
 
 std::string cannotBeHeld(std::string_view policy) {
   return fmt::format("policy {} cannot be held to a --capacity", policy);

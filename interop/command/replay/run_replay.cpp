@@ -1,18 +1,11 @@
 #include "interop/command/replay/run_replay.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
-#include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>
 
 #include "allocator/base/printable.hpp"
 #include "allocator/device/backends.hpp"
@@ -22,10 +15,11 @@
 #include "interop/command/replay/plot.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/progress_bar.hpp"
+#include "interop/command/replay/progress_terminal.hpp"
+#include "interop/command/replay/read_scripts.hpp"
 #include "interop/command/replay/replay_report.hpp"
 #include "interop/command/replay/stage.hpp"
 #include "interop/command/wrap.hpp"
-#include "interop/trace/trace.hpp"
 
 namespace cistern::command {
 namespace {
@@ -65,38 +59,6 @@ std::string requireDevice(const ReplaySettings& s) {
     if (!why.empty()) throw Error(why);
   }
   return inWords(stage, s);
-}
-
-void readFile(std::vector<Script>& scripts, const std::string& path, const ReplaySettings& s,
-              Console& console) {
-  trace::Recordings read = trace::readTraces(path, s.read_limits, s.gpu);
-  for (trace::Trace& trace : read.traces) {
-    scripts.push_back(makeScript(std::exchange(trace, {})));
-    scripts.back().file = path;
-  }
-  for (const std::string& what : read.left_out)
-    console.err << fmt::format("cistern: {}: {}\n", printable(path), what);
-  if (s.plot.empty() || read.traces.size() == 1) return;
-  throw UsageError(fmt::format("--plot draws one program, and {} records {}: choose one by --gpu N",
-                               path, fmt::join(read.gpus, ", ")));
-}
-
-void tellApart(std::vector<Script>& scripts) {
-  std::map<std::string_view, std::set<std::string_view>> files;
-  for (const Script& script : scripts) files[script.name].insert(script.file);
-  for (Script& script : scripts) script.shares_name = files[script.name].size() > 1;
-}
-
-/// All files before anything is replayed, so that a bad one stops everything at once.
-std::vector<Script> readAll(const ReplaySettings& s, Progress& progress, Console& console) {
-  std::vector<Script> scripts;
-  for (const std::string& path : s.traces) {
-    progress.show(0, "reading " + path);
-    readFile(scripts, path, s, console);
-    progress.clear();
-  }
-  tellApart(scripts);
-  return scripts;
 }
 
 std::unique_ptr<Report> reportFor(const ReplaySettings& s, const std::string& device,
@@ -152,26 +114,6 @@ void writePlot(Plot& plot, const ReplaySettings& s, const std::string& device, C
   console.out << '\n' << wrapped(fmt::format("The picture is in {}.", printable(plot.path())));
 }
 
-// A line that moves spoils a file.
-void requireTerminal(const std::string& path) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
-  const int why = errno;
-  const bool terminal = file >= 0 && isatty(file) == 1;
-  if (file >= 0) (void)::close(file);
-  if (file < 0)
-    throw UsageError(fmt::format("--progress {}: cannot be written: {}", path, std::strerror(why)));
-  if (!terminal) throw UsageError(fmt::format("--progress {}: must be a terminal", path));
-}
-
-/// Closed where none is named.
-std::ofstream openedTerminal(const std::string& path) {
-  std::ofstream terminal;
-  if (path.empty()) return terminal;
-  requireTerminal(path);
-  terminal.open(path, std::ios::app);
-  return terminal;
-}
-
 }  // namespace
 
 ExitStatus runReplay(ReplaySettings settings, Console& console) {
@@ -182,7 +124,7 @@ ExitStatus runReplay(ReplaySettings settings, Console& console) {
   if (!settings.plot.empty()) plot.emplace(settings);
   std::ofstream terminal = openedTerminal(settings.progress);
   Progress progress = terminal.is_open() ? Progress(terminal) : Progress(console);
-  const std::vector<Script> scripts = readAll(settings, progress, console);
+  const std::vector<Script> scripts = readScripts(settings, progress, console);
   for (const std::string& note : settings.notes) console.err << "cistern: note: " << note << '\n';
   const auto report = reportFor(settings, device, console);
   report->begin();
