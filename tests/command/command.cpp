@@ -46,6 +46,24 @@ std::string recordedTrace(const std::string& name) {
   return fmt::format("{}/bench/traces/{}.trace.gz", CISTERN_SOURCE_DIR, name);
 }
 
+std::set<std::string> documentedKeys(const std::string& name) {
+  std::ifstream page(CISTERN_SOURCE_DIR "/docs/" + name);
+  std::set<std::string> keys;
+  bool in_table = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind("| key |", 0) == 0) in_table = true;
+    if (line.empty()) in_table = false;
+    if (!in_table || line.rfind("| `", 0) != 0) continue;
+    const std::string cell = line.substr(0, line.find('|', 1));
+    for (std::size_t at = 0; (at = cell.find('`', at)) != std::string::npos;) {
+      const std::size_t end = cell.find('`', at + 1);
+      keys.insert(cell.substr(at + 1, end - at - 1));
+      at = end + 1;
+    }
+  }
+  return keys;
+}
+
 std::string sampleSnapshot() {
   return fmt::format("{}/tests/trace/samples/snapshot.p4.pickle", CISTERN_SOURCE_DIR);
 }

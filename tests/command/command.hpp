@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,9 @@ Outcome runCommand(const std::vector<std::string>& args);
 
 /// A trace of the repository: "gpt2_varlen".
 std::string recordedTrace(const std::string& name);
+
+/// The keys in the table of a page of docs whose head has `key`: the first cell of each row.
+std::set<std::string> documentedKeys(const std::string& page);
 
 /// A PyTorch memory snapshot of two GPUs.
 std::string sampleSnapshot();

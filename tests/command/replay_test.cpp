@@ -1,6 +1,5 @@
 // `cistern replay` on traces small enough to know what must come out.
 #include <algorithm>
-#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -24,25 +23,6 @@ Outcome replaySim(const std::string& path, std::vector<std::string> more) {
 const std::string kThreeBlocks =
     TraceText().allocate(40 * kMiB).allocate(40 * kMiB).free(0).allocate(40 * kMiB).free(1).text();
 
-/// The keys in the table of docs/replay.md whose head has `key`: the first cell of each row.
-std::set<std::string> documentedKeys() {
-  std::ifstream page(CISTERN_SOURCE_DIR "/docs/replay.md");
-  std::set<std::string> keys;
-  bool in_table = false;
-  for (std::string line; std::getline(page, line);) {
-    if (line.rfind("| key |", 0) == 0) in_table = true;
-    if (line.empty()) in_table = false;
-    if (!in_table || line.rfind("| `", 0) != 0) continue;
-    const std::string cell = line.substr(0, line.find('|', 1));
-    for (std::size_t at = 0; (at = cell.find('`', at)) != std::string::npos;) {
-      const std::size_t end = cell.find('`', at + 1);
-      keys.insert(cell.substr(at + 1, end - at - 1));
-      at = end + 1;
-    }
-  }
-  return keys;
-}
-
 // 40 MiB come and go, then 30 and 12 MiB are asked for: the freed 40 serve the 30, and what is left
 // of them is too small for the 12.
 const std::string kLeftover =
@@ -62,7 +42,7 @@ TEST_CASE("a row of JSON has exactly the documented keys, and the right figures"
   const nlohmann::json& row = rows[0];
   std::set<std::string> keys;
   for (const auto& item : row.items()) keys.insert(item.key());
-  CHECK(keys == documentedKeys());
+  CHECK(keys == documentedKeys("replay.md"));
   CHECK(row["trace"] == "three");
   CHECK(row["policy"] == "cistern");
   CHECK(row["device"] == "sim");
@@ -282,7 +262,7 @@ TEST_CASE("CSV has the documented keys as columns, but for the file, the rounds 
   std::set<std::string> keys = {"calls_by_round", "failure", "file"};
   for (std::string column; std::getline(columns, column, ',');)
     keys.insert(column.substr(0, column.find('.')));
-  CHECK(keys == documentedKeys());
+  CHECK(keys == documentedKeys("replay.md"));
 }
 
 TEST_CASE("a policy that cannot be held to a capacity says so, and the others are measured") {

@@ -18,8 +18,9 @@ namespace cistern::command {
 /// The least sum of y on a device of `capacity` bytes. Twice that goes over the bus.
 /// Pre: `lives` are in the order of their births.
 ///
-/// The sweep is exact. Where the living bytes exceed the capacity, those that end last go to the
-/// host. Any others would be of use at a part of the same later events only, at the same price.
+/// One sweep over the births is exact. If the living bytes exceed the capacity, those that end last
+/// go to the host. Any other living bytes would make room for a part of the same events only, and
+/// cost as much.
 std::uint64_t leastHostBytes(const std::vector<Lifetime>& lives, std::uint64_t capacity);
 
 /// The same for each iteration by itself. A block that lives in several iterations is read and

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "interop/command/overflow/overflow_row.hpp"
+#include "interop/command/overflow/overflow_figures.hpp"
 #include "interop/command/replay/progress_bar.hpp"
 #include "interop/command/replay/replay_settings.hpp"
 #include "interop/command/replay/script.hpp"

@@ -29,7 +29,7 @@ class OverflowJson final : public OverflowReport {
     line["share"] = found.share;
     line["capacity_bytes"] = found.capacity;
     line["iterations"] = program_.starts.size();
-    line["short_iterations"] = found.bound.short_iterations();
+    line["short_iterations"] = found.bound.shortIterations();
     line["bound_bytes"] = found.bound.total();
     line["bound_worst_bytes"] = found.bound.worst();
     line["bound_once_bytes"] = found.bound.once;

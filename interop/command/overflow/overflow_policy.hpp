@@ -1,5 +1,5 @@
-// A way to place a program's blocks once the device is full. Each rule is one file; overflow_rules
-// lists them. Read next: bus_meter.hpp, which counts what a rule costs.
+// A way to place a program's blocks once the device is full. Each rule is one file, and
+// overflow_rules.cpp lists them. Read next: bus_meter.hpp, which counts what a rule costs.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace cistern::command {
 /// A policy some of whose blocks may lie in host memory.
 class OverflowPolicy : public Policy {
  public:
-  /// Where a block lies now. Pre: allocate gave it out, and it is not null.
+  /// The place of a block now. Pre: allocate gave it out, and it is not null.
   virtual Location locationOf(const void* block) const = 0;
   /// Called between two iterations: moves blocks between the device and the host. Returns the bytes
   /// that it moved.

@@ -5,7 +5,7 @@
 #include <memory>
 #include <ostream>
 
-#include "interop/command/overflow/overflow_row.hpp"
+#include "interop/command/overflow/overflow_figures.hpp"
 #include "interop/command/replay/replay_settings.hpp"
 
 namespace cistern::command {

@@ -63,7 +63,7 @@ class OverflowTable final : public OverflowReport {
     out_ << line("", "bound", formatBytes(bound.total()), "", "", formatBytes(bound.worst()))
          << '\n';
     out_ << line("", "bound, once", formatBytes(bound.once), "", "", "") << '\n';
-    out_ << fmt::format("  {:8}too large for it: {} of {}\n", "", grouped(bound.short_iterations()),
+    out_ << fmt::format("  {:8}too large for it: {} of {}\n", "", grouped(bound.shortIterations()),
                         counted(steps_, "step"))
          << std::flush;
   }

@@ -16,7 +16,7 @@ namespace cistern::command {
 /// Why there is no row for a policy that takes no capacity.
 std::string cannotBeHeld(std::string_view policy);
 
-/// Why there is no figure of a trace that lacks the uses by other streams.
+/// The reason that a trace without the uses by other streams has no figure.
 std::string usesMissing();
 
 /// Pre: settings.device is resolved. Throws DeviceFailure when there is no device to replay on.

@@ -1,4 +1,5 @@
 // `cistern replay --overflow`, from its arguments to what it prints.
+#include <set>
 #include <sstream>
 
 #include "allocator/base/bytes.hpp"
@@ -92,6 +93,13 @@ TEST_CASE("the table has the rules and the bounds for each size") {
     CAPTURE(line);
     CHECK_FALSE(line.ends_with(' '));
   }
+}
+
+TEST_CASE("JSON has the documented keys") {
+  const auto row = overflow({"--generate", kMade, "--json"}).rows().at(0);
+  std::set<std::string> keys;
+  for (const auto& item : row.items()) keys.insert(item.key());
+  CHECK(keys == documentedKeys("overflow.md"));
 }
 
 TEST_CASE("the options of the allocator are those of --conf") {

@@ -1,4 +1,5 @@
-// What is known of one program on a device of one size under one rule.
+// The figures of one program: its facts, the bound for a device of some size, and what each rule
+// came to there.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ struct OverflowProgram {
   std::size_t events = 0;
 };
 
-/// The bytes over the bus that no placement can go below.
+/// The bytes over the bus below which no placement can go.
 struct OverflowBound {
   std::vector<std::uint64_t> by_iteration;  ///< each block is written and read once an iteration
   std::uint64_t once = 0;                   ///< each block is written and read once in its life
@@ -34,13 +35,13 @@ struct OverflowBound {
     return *std::max_element(by_iteration.begin(), by_iteration.end());
   }
   /// How many iterations do not fit the device.
-  std::uint64_t short_iterations() const {
+  std::uint64_t shortIterations() const {
     return std::uint64_t(std::count_if(by_iteration.begin(), by_iteration.end(),
                                        [](std::uint64_t bytes) { return bytes > 0; }));
   }
 };
 
-/// What one rule came to.
+/// The result of one rule.
 struct OverflowRun {
   std::string_view rule;
   std::string failure;  ///< empty when every request was served
