@@ -2,14 +2,14 @@
 // docs/replay.md lists the keys.
 #include <nlohmann/json.hpp>
 
-#include "interop/command/overflow/overflow_report.hpp"
+#include "interop/command/overflow/overflow_printer.hpp"
 
 namespace cistern::command {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-class OverflowJson final : public OverflowReport {
+class OverflowJson final : public OverflowPrinter {
  public:
   OverflowJson(std::ostream& out, const ReplaySettings& settings)
       : out_(out), settings_(settings) {}
@@ -55,7 +55,7 @@ class OverflowJson final : public OverflowReport {
 
 }  // namespace
 
-std::unique_ptr<OverflowReport> overflowJson(std::ostream& out, const ReplaySettings& settings) {
+std::unique_ptr<OverflowPrinter> overflowJson(std::ostream& out, const ReplaySettings& settings) {
   return std::make_unique<OverflowJson>(out, settings);
 }
 

@@ -9,7 +9,7 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
 #include "interop/command/overflow/overflow_policy.hpp"
-#include "interop/command/overflow/overflow_report.hpp"
+#include "interop/command/overflow/overflow_printer.hpp"
 #include "interop/command/replay/grouped.hpp"
 #include "interop/command/wrap.hpp"
 
@@ -31,7 +31,7 @@ constexpr const char* kMeanings[] = {
     "bound, once: the same if a block pays once in its life, not in each step that it lives in.",
 };
 
-class OverflowTable final : public OverflowReport {
+class OverflowTable final : public OverflowPrinter {
  public:
   OverflowTable(std::ostream& out, const ReplaySettings& settings, bool colours)
       : out_(out), settings_(settings), colours_(colours) {}
@@ -124,8 +124,8 @@ class OverflowTable final : public OverflowReport {
 
 }  // namespace
 
-std::unique_ptr<OverflowReport> overflowTable(std::ostream& out, const ReplaySettings& settings,
-                                              bool colours) {
+std::unique_ptr<OverflowPrinter> overflowTable(std::ostream& out, const ReplaySettings& settings,
+                                               bool colours) {
   return std::make_unique<OverflowTable>(out, settings, colours);
 }
 

@@ -8,7 +8,7 @@
 #include "allocator/device/open.hpp"
 #include "interop/command/overflow/measure_overflow.hpp"
 #include "interop/command/overflow/overflow_policy.hpp"
-#include "interop/command/overflow/overflow_report.hpp"
+#include "interop/command/overflow/overflow_printer.hpp"
 #include "interop/command/replay/progress_terminal.hpp"
 #include "interop/command/replay/read_scripts.hpp"
 #include "interop/command/replay/stage.hpp"
@@ -33,17 +33,17 @@ void requireHostPages(const ReplaySettings& settings, const OverflowRule& rule) 
 }
 
 /// Prints one program's cases. Returns whether each rule served it on each device.
-bool showProgram(const Script& script, const ReplaySettings& settings, OverflowReport& report,
+bool showProgram(const Script& script, const ReplaySettings& settings, OverflowPrinter& printer,
                  Progress& progress) {
   const OverflowProgram program = overflowProgram(script);
-  report.program(program);
+  printer.program(program);
   bool ok = true;
   for (const unsigned share : kShares) {
     const std::string what = fmt::format("{}, {} %", script.name, share);
     const OverflowCase found = measureOverflow(script, program, share, settings,
                                                [&](double done) { progress.show(done, what); });
     progress.clear();
-    report.row(found);
+    printer.row(found);
     for (const OverflowRun& run : found.runs) ok = ok && run.ok();
   }
   return ok;
@@ -58,17 +58,17 @@ ExitStatus runOverflow(ReplaySettings settings, Console& console) {
   Progress progress = terminal.is_open() ? Progress(terminal) : Progress(console);
   const std::vector<Script> scripts = readScripts(settings, progress, console);
   for (const Script& script : scripts) (void)overflowProgram(script);
-  const auto report = settings.format == Format::kJson
-                          ? overflowJson(console.out, settings)
-                          : overflowTable(console.out, settings, console.colours);
-  report->begin();
+  const auto printer = settings.format == Format::kJson
+                           ? overflowJson(console.out, settings)
+                           : overflowTable(console.out, settings, console.colours);
+  printer->begin();
   bool ok = true;
-  for (const Script& script : scripts) ok = showProgram(script, settings, *report, progress) && ok;
+  for (const Script& script : scripts) ok = showProgram(script, settings, *printer, progress) && ok;
   for (const programs::Recipe& recipe : settings.recipes) {
     const Script script = makeScript(programs::generate(recipe));
-    ok = showProgram(script, settings, *report, progress) && ok;
+    ok = showProgram(script, settings, *printer, progress) && ok;
   }
-  report->end();
+  printer->end();
   return ok ? kDone : kNotDone;
 }
 

@@ -1,5 +1,5 @@
 // Runs `cistern replay --overflow`: every program on devices that have less than it needs. Read
-// next: measure_overflow.hpp (one of them), bus_bound.hpp, overflow_report.hpp.
+// next: measure_overflow.hpp (one of them), bus_bound.hpp, overflow_printer.hpp.
 #pragma once
 
 #include "interop/command/console.hpp"

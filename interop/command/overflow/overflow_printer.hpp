@@ -10,12 +10,12 @@
 
 namespace cistern::command {
 
-class OverflowReport {
+class OverflowPrinter {
  public:
-  OverflowReport() = default;
-  virtual ~OverflowReport() = default;
-  OverflowReport(const OverflowReport&) = delete;
-  OverflowReport& operator=(const OverflowReport&) = delete;
+  OverflowPrinter() = default;
+  virtual ~OverflowPrinter() = default;
+  OverflowPrinter(const OverflowPrinter&) = delete;
+  OverflowPrinter& operator=(const OverflowPrinter&) = delete;
 
   virtual void begin() {}
   /// Its cases come next.
@@ -24,8 +24,8 @@ class OverflowReport {
   virtual void end() {}
 };
 
-std::unique_ptr<OverflowReport> overflowTable(std::ostream& out, const ReplaySettings& settings,
-                                              bool colours);
-std::unique_ptr<OverflowReport> overflowJson(std::ostream& out, const ReplaySettings& settings);
+std::unique_ptr<OverflowPrinter> overflowTable(std::ostream& out, const ReplaySettings& settings,
+                                               bool colours);
+std::unique_ptr<OverflowPrinter> overflowJson(std::ostream& out, const ReplaySettings& settings);
 
 }  // namespace cistern::command
