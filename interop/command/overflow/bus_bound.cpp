@@ -1,6 +1,7 @@
 #include "interop/command/overflow/bus_bound.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace cistern::command {
