@@ -13,7 +13,6 @@ struct OverflowCounts {
   std::atomic<std::uint64_t> would_do{0};       ///< bytes of all pages then, at most
   std::atomic<std::uint64_t> step_peak{0};      ///< bytes of blocks in use, since the last settle
   std::atomic<std::uint64_t> step_bytes{0};     ///< over the bus in the last step, estimated
-  std::atomic<bool> said{false};                ///< the line that is printed once
 
   /// A block was handed out, which makes `in_use` bytes of blocks, while so much was reserved.
   void note(std::uint64_t block, std::uint64_t in_use, std::uint64_t host,

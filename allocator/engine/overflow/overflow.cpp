@@ -1,5 +1,6 @@
 #include "allocator/engine/overflow/overflow.hpp"
 
+#include <atomic>
 #include <cstdio>
 
 #include "allocator/base/bytes.hpp"
@@ -42,13 +43,14 @@ Block* noted(Engine& engine, Block* block) {
   return block;
 }
 
-void sayOnce(Engine& engine, const Request& request) {
-  if (engine.overflow_counts.said.exchange(true)) return;
+// Once in a process. A simulated device says nothing: its host memory is not the host's.
+void sayOnce(const Engine& engine, const Request& request) {
+  static constinit std::atomic<bool> said{false};
+  if (engine.device.backend() == "sim" || said.exchange(true)) return;
   std::fprintf(stderr,
-               "cistern: %s is full: %s lie in the host's memory, which is slower; up to %s may "
-               "(said once)\n",
-               engine.deviceName().c_str(), formatBytes(request.rounded()).c_str(),
-               formatBytes(engine.overflow.limit()).c_str());
+               "cistern: %s is full: %s of a request lie in the host's memory, which is slower "
+               "(docs/overflow.md; said once)\n",
+               engine.deviceName().c_str(), formatBytes(request.rounded()).c_str());
 }
 
 // Pages that lie free may be of a size that serves nobody. A capture unmaps nothing.

@@ -33,7 +33,8 @@ struct OverflowRule {
 
 std::span<const OverflowRule> overflowRules();
 
-// late_rule.cpp
-std::unique_ptr<OverflowPolicy> makeLate(Device& device, const Options& options);
+// allocator_rules.cpp
+std::unique_ptr<OverflowPolicy> makeAsTheyCome(Device& device, const Options& options);
+std::unique_ptr<OverflowPolicy> makeSettled(Device& device, const Options& options);
 
 }  // namespace cistern::command

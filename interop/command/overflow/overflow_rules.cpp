@@ -6,8 +6,9 @@
 namespace cistern::command {
 namespace {
 
-constexpr std::array<OverflowRule, 1> kRules = {{
-    {"late", "a block for which the device has no room lies in a pool in host memory", makeLate},
+constexpr std::array<OverflowRule, 2> kRules = {{
+    {"overflow", "a block for which the device has no room lies in host memory", makeAsTheyCome},
+    {"settle", "the same, and blocks that live on move between two steps", makeSettled},
 }};
 
 }  // namespace

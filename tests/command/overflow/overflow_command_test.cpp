@@ -55,7 +55,7 @@ TEST_CASE("a program runs on smaller devices than it needs, with figures for eac
     capacities[row["share"].get<int>()] = capacity;
     CHECK(row["bound_bytes"] == 3 * 2 * (need - capacity));
     CHECK(row["bound_once_bytes"] == 2 * (need - capacity));  // of the weights alone
-    if (row["rule"] != "late") continue;
+    if (row["rule"] != "overflow") continue;
     // Whole results: as many of the last ones of each step as do not fit.
     const std::uint64_t late = (need - capacity + 50 * kMiB - 1) / (50 * kMiB) * 50 * kMiB;
     CHECK(row["bus_bytes"] == 3 * 2 * late);
@@ -87,7 +87,8 @@ TEST_CASE("the figures come out the same each time") {
 TEST_CASE("the table has the rules and the bounds for each size") {
   const Outcome outcome = overflow({"--generate", kMade});
   CHECK(outcome.err.empty());
-  for (const char* const text : {"97 %", "90 %", "80 %", "late", "bound, once", "too large for it"})
+  for (const char* const text :
+       {"97 %", "90 %", "80 %", "overflow", "settle", "bound, once", "too large for it"})
     CHECK_THAT(outcome.out, ContainsSubstring(text));
   std::istringstream lines(outcome.out);
   for (std::string line; std::getline(lines, line);) {
@@ -143,7 +144,7 @@ TEST_CASE("memory in segments has no host pages") {
   const Outcome outcome = overflow({"--generate", kMade, "--conf", "backing:segments"});
   CHECK(outcome.status == 1);
   CHECK(outcome.out.empty());
-  CHECK_THAT(outcome.err, ContainsSubstring("--overflow, rule late: "));
+  CHECK_THAT(outcome.err, ContainsSubstring("--overflow, rule overflow: "));
 }
 
 TEST_CASE("a trace that lacks the uses by other streams has a bound and no figure") {
