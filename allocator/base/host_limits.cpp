@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include "allocator/base/bytes.hpp"
+
 namespace cistern {
 namespace {
 
@@ -82,6 +84,13 @@ std::uint64_t hostBytesLeft() noexcept try {
   return hostBytesLeft(std::string());
 } catch (const std::exception&) {
   return UINT64_MAX;
+}
+
+std::uint64_t hostBytesLeftForPages() noexcept {
+  constexpr std::uint64_t kForOthers = 512 * kMiB;
+  const std::uint64_t left = hostBytesLeft();
+  if (left == UINT64_MAX) return left;
+  return left > kForOthers ? left - kForOthers : 0;
 }
 
 std::uint64_t residentBytes() noexcept try {

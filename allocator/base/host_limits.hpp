@@ -10,6 +10,8 @@ namespace cistern {
 /// available and what the limits of its control group leave. UINT64_MAX where nothing tells.
 /// Thread-safe. Reads a few files of the kernel's each time.
 std::uint64_t hostBytesLeft() noexcept;
+/// The same, less half a GiB for other programs: what pages of the device's may take.
+std::uint64_t hostBytesLeftForPages() noexcept;
 /// The bytes of host memory that the process has in use (resident); 0 where the kernel does not
 /// tell. Thread-safe.
 std::uint64_t residentBytes() noexcept;

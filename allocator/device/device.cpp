@@ -95,12 +95,7 @@ CallCounts Device::backgroundCallCounts() const { return snapshotOf(background_c
 
 std::uint64_t Device::pinnableBytes() const { return hostBytesLeft(); }
 
-std::uint64_t Device::hostPageBytesLeft() const {
-  constexpr std::uint64_t kForOthers = 512 * kMiB;
-  const std::uint64_t left = hostBytesLeft();
-  if (left == UINT64_MAX) return left;
-  return left > kForOthers ? left - kForOthers : 0;
-}
+std::uint64_t Device::hostPageBytesLeft() const { return hostBytesLeftForPages(); }
 
 std::uint64_t Device::hostNanoseconds() const {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

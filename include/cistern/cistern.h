@@ -261,6 +261,42 @@ CISTERN_API cistern_status_t cistern_set_memory_fraction(cistern_allocator_t all
 CISTERN_API cistern_status_t cistern_memory_info(cistern_allocator_t allocator,
                                                  uint64_t* free_bytes, uint64_t* total_bytes);
 
+/* ---- Overflow -----------------------------------------------------------------------------------
+ * The host's memory serves what a full device has no room for. docs/overflow.md says what that
+ * costs. */
+
+/** The most bytes of the host's memory that may serve requests for which the device has no room; 0
+ *  for none, which is the default. Blocks that already lie there stay until freed.
+ *  CISTERN_INVALID_ARGUMENT, with what the host admits, if that is less, or if the device has no
+ *  pages of host memory. */
+CISTERN_API cistern_status_t cistern_set_overflow(cistern_allocator_t allocator,
+                                                  uint64_t host_bytes);
+
+/** The figures of overflow, in bytes. */
+typedef struct cistern_overflow_t {
+  size_t size;            /**< sizeof(cistern_overflow_t) */
+  uint64_t host_bytes;    /**< the most that may; 0: overflow is off */
+  uint64_t reserved;      /**< pages of host memory, with what lies free in them */
+  uint64_t most_reserved; /**< the most of them at one time */
+  uint64_t handed_out;    /**< of all blocks that were made there so far */
+  uint64_t would_do;      /**< a limit of the device's memory with which nothing would have come to
+                               lie there; 0: nothing did */
+} cistern_overflow_t;
+
+CISTERN_API cistern_status_t cistern_overflow(cistern_allocator_t allocator,
+                                              cistern_overflow_t* overflow);
+/** The figures and the largest blocks, in lines for a person. Buffer and length as of
+ *  cistern_options(). */
+CISTERN_API cistern_status_t cistern_overflow_text(cistern_allocator_t allocator, char* buffer,
+                                                   size_t* length);
+/** The bytes of the host's memory that pages may take: what the kernel calls available and the
+ *  limits of the control groups leave, less half a GiB for other programs. No device is asked.
+ *  UINT64_MAX if nothing tells. */
+CISTERN_API cistern_status_t cistern_host_bytes_left(uint64_t* bytes);
+
+/* ---- Snapshots ----------------------------------------------------------------------------------
+ */
+
 /** Writes every segment and block to a JSON file (docs/c-api.md describes it). It is exact if no
  *  other thread is in a call meanwhile; cistern/allocator.hpp says what it is otherwise.
  *  An existing file of that name, or the target of a link of that name, is replaced as a whole or

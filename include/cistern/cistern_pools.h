@@ -82,7 +82,7 @@ typedef enum cistern_contents_t {
 typedef struct cistern_sleep_report_t {
   size_t size;          /**< sizeof(cistern_sleep_report_t) */
   uint64_t released;    /**< given back to the device */
-  uint64_t stayed;      /**< what other processes or the default pool have, or the device kept */
+  uint64_t stayed;      /**< what others have, the device kept, or lies in the host's memory */
   uint64_t saved;       /**< copied to the host */
   uint64_t pinned_anew; /**< host memory that this sleep had to pin */
 } cistern_sleep_report_t;

@@ -45,6 +45,11 @@ SAME(pinned_reserved, offsetof(cistern_pinned_statistics_t, reserved_bytes), 200
 SAME(pinned_host_alloc, offsetof(cistern_pinned_statistics_t, num_host_alloc), 232);
 SAME(pinned_host_bytes, offsetof(cistern_pinned_statistics_t, host_bytes), 280);
 
+SAME(overflow, sizeof(cistern_overflow_t), 48);
+SAME(overflow_host_bytes, offsetof(cistern_overflow_t, host_bytes), 8);
+SAME(overflow_handed_out, offsetof(cistern_overflow_t, handed_out), 32);
+SAME(overflow_would_do, offsetof(cistern_overflow_t, would_do), 40);
+
 SAME(gatherer, sizeof(cistern_stack_gatherer_t), 40);
 SAME(gatherer_data, offsetof(cistern_stack_gatherer_t, data), 8);
 SAME(gatherer_release, offsetof(cistern_stack_gatherer_t, release), 32);

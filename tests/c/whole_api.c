@@ -275,6 +275,47 @@ static void statistics(void) {
   CHECK_OK(cistern_allocator_destroy(a));
 }
 
+static void overflows(void) {
+  static char text[4096];
+  size_t length = sizeof text;
+  uint64_t left = 0;
+  cistern_allocator_t a = make_sim(256 * kMiB, "");
+  cistern_overflow_t figures;
+  void *on_device = NULL, *on_host = NULL;
+  figures.size = sizeof figures;
+  CHECK_OK(cistern_overflow(a, &figures));
+  CHECK(figures.host_bytes == 0 && figures.handed_out == 0 && figures.would_do == 0);
+  CHECK_OK(cistern_overflow_text(a, text, &length));
+  CHECK(strcmp(text, "overflow: off\n") == 0);
+  CHECK_OK(cistern_set_overflow(a, 512 * kMiB));
+  CHECK_OK(cistern_allocate(a, 200 * kMiB, NULL, &on_device));
+  CHECK_OK(cistern_allocate(a, 100 * kMiB, NULL, &on_host));
+  CHECK_OK(cistern_overflow(a, &figures));
+  CHECK(figures.host_bytes == 512 * kMiB && figures.handed_out == 100 * kMiB);
+  CHECK(figures.reserved >= 100 * kMiB && figures.most_reserved == figures.reserved);
+  CHECK(figures.would_do >= 300 * kMiB);
+  length = sizeof text;
+  CHECK_OK(cistern_overflow_text(a, text, &length));
+  CHECK(strstr(text, "100.00 MiB of pool {0, 0}") != NULL);
+  length = 3;
+  CHECK(cistern_overflow_text(a, text, &length) == CISTERN_BUFFER_TOO_SMALL && length > 3);
+  figures.size = 8;
+  CHECK(cistern_overflow(a, &figures) == CISTERN_INVALID_ARGUMENT);
+  CHECK(strstr(cistern_last_error(), "cistern_overflow_t::size is 8") != NULL);
+  CHECK(cistern_overflow(a, NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK(cistern_overflow_text(a, text, NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK(cistern_set_overflow(NULL, 0) == CISTERN_INVALID_HANDLE);
+  CHECK_OK(cistern_host_bytes_left(&left));
+  CHECK(left > 0 && cistern_host_bytes_left(NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK_OK(cistern_free(a, on_host));
+  CHECK_OK(cistern_free(a, on_device));
+  CHECK_OK(cistern_allocator_destroy(a));
+  a = make_sim(0, "backing:segments");
+  CHECK(cistern_set_overflow(a, kMiB) == CISTERN_INVALID_ARGUMENT);
+  CHECK(strstr(cistern_last_error(), "has no pages of host memory") != NULL);
+  CHECK_OK(cistern_allocator_destroy(a));
+}
+
 static void contents(const char* path, char* text, size_t room) {
   FILE* file = fopen(path, "r");
   CHECK(file != NULL);
@@ -396,6 +437,7 @@ int main(int count, char** arguments) {
   pools();
   captures();
   statistics();
+  overflows();
   snapshots(arguments[1]);
   histories(arguments[1]);
   shared();
