@@ -132,6 +132,10 @@ def figures(allocator: cistern.Allocator, folder: pathlib.Path) -> None:
     assert snapshot["device"] is not None and free <= total == info.total
     texts: List[str] = [allocator.options, allocator.backend, cistern.__version__]
     assert all(texts)
+    allocator.set_overflow("64MiB")
+    overflow: cistern.Overflow = allocator.overflow()
+    assert overflow.host_bytes == 64 * MIB and overflow.text and overflow.handed_out == overflow.would_do == 0
+    allocator.set_overflow(0)
     allocator.limit = allocator.limit // 2
     allocator.set_memory_fraction(0.5)
 
@@ -207,7 +211,7 @@ def replayed(trace: pathlib.Path) -> float:
 
 def under_pytorch(mode: Optional[cistern.torch.Mode] = None) -> Optional[str]:
     """For a process that has PyTorch."""
-    chosen: str = cistern.torch.enable(mode, oom_dump=pathlib.Path("."))
+    chosen: str = cistern.torch.enable(mode, oom_dump=pathlib.Path("."), overflow="1GiB")
     pool = cistern.torch.MemPool(use_on_oom=True)
     import torch
 
@@ -219,6 +223,12 @@ def under_pytorch(mode: Optional[cistern.torch.Mode] = None) -> Optional[str]:
     asleep: bool = cistern.torch.asleep("weights")
     woken: cistern.torch.Woken = cistern.torch.wake("weights", keep_host_memory=True)
     assert asleep and slept.released == woken.mapped and cistern.torch.pool("weights") is not None
+    offload: cistern.torch.HostActivations = cistern.torch.host_activations(bytes="1GiB", device=0)
+    with offload as again, cistern.torch.host_memory():
+        assert again is offload
+    step: cistern.torch.MovedActivations = offload.last_step(0)
+    over: cistern.Overflow = cistern.torch.overflow(device=0)
+    assert step.moved + step.tensors <= step.budget and over.host_bytes > 0
     assert pool is not None and chosen == cistern.torch.enabled()
     return cistern.torch.enabled()
 

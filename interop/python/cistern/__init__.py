@@ -13,7 +13,8 @@ Memory     Allocator (of one device), default() (the process's shared one),
            Buffer, Pool (memory kept apart), Pinned and PinnedBuffer (host
            memory for copies); sleep() and wake() of pools
 Work       Stream; Capture (the memory of a graph)
-Figures    Statistics, PinnedStatistics, MemoryInfo; Allocator.snapshot()
+Figures    Statistics, PinnedStatistics, MemoryInfo, Overflow;
+           Allocator.snapshot()
 Recorded   replay(), replay_all(): how much would a program take, and under
            which allocator? report(): a page that says who held the memory,
            and why a request did not fit. label() names what is allocated
@@ -47,6 +48,7 @@ from ._contents import Contents
 from ._history import LabelUsage, mark
 from ._location import Location
 from ._observed import MemoryInfo
+from ._overflow import Overflow
 from .allocator import Allocator, default
 from .buffer import Buffer
 from .capture import Capture
@@ -72,7 +74,7 @@ __all__ = [
     "Allocator", "Buffer", "Capture", "CisternError", "Conf", "Contents", "DeviceError", "FileError",
     "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
     "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "LabelUsage", "Location", "MemoryInfo", "NoDeviceError",
-    "NotSupportedError", "OutOfMemoryError", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
+    "NotSupportedError", "OutOfMemoryError", "Overflow", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
     "PoolId", "Replay", "ReplayError", "ReportError", "SleepReport", "Stat", "StatGroup", "Statistics",
     "Status", "Stream", "StreamLike", "WakeReport", "default", "label", "mark", "replay", "replay_all",
     "report", "sleep", "wake",

@@ -15,6 +15,8 @@ Conf = Union[str, Mapping[str, Union[str, int, float, bool]]]
 #: A stream: None (the default stream), a number, a cistern.Stream, or a stream of PyTorch, CuPy or
 #: whatever else has __cuda_stream__().
 StreamLike = Any
+#: Bytes: a number, or a text such as "64GiB".
+Size = Union[SupportsIndex, str]
 PathLike = Union[str, "os.PathLike[str]"]
 
 
@@ -35,6 +37,21 @@ def whole(value: SupportsIndex, what: str, most: int = 2**64 - 1, least: int = 0
 
 def _shown(number: int) -> str:  # Python writes no more than 4,300 digits
     return str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
+
+
+_UNITS = {"": 1, "b": 1, "k": 2**10, "kib": 2**10, "kb": 2**10, "m": 2**20, "mib": 2**20, "mb": 2**20, "g": 2**30,
+          "gib": 2**30, "gb": 2**30, "t": 2**40, "tib": 2**40, "tb": 2**40}
+
+
+def size(value: Size, what: str) -> int:
+    """An int of bytes, of a number or of a text such as "64GiB". Units are powers of 1,024, as of options."""
+    if not isinstance(value, str):
+        return whole(value, what)
+    found = re.fullmatch(r"\s*([0-9]{1,20}(?:\.[0-9]{0,20})?)\s*([A-Za-z]*)\s*", value)
+    unit = _UNITS.get(found[2].lower()) if found else None
+    if found is None or unit is None:
+        raise InvalidArgumentError(f"{what} is {value[:40]!r}: must be bytes, such as \"64GiB\" or 1 << 36")
+    return whole(int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit, what)
 
 
 def flag(value: bool, what: str) -> bool:

@@ -57,6 +57,11 @@ class StatisticsStruct(Structure):
                     "num_device_free", "num_misuses", "host_bytes", "peaks_exact"))]
 
 
+class OverflowStruct(Structure):
+    _fields_ = [("size", c_size_t), *((name, c_uint64) for name in (
+        "host_bytes", "reserved", "most_reserved", "handed_out", "would_do"))]
+
+
 class PinnedStatisticsStruct(Structure):
     _fields_ = [("size", c_size_t), *((name, StatStruct) for name in (
         "allocation", "segment", "active", "requested_bytes", "allocated_bytes", "active_bytes",
@@ -126,6 +131,10 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "limit": (_HANDLE, POINTER(c_uint64)),
     "set_memory_fraction": (_HANDLE, c_double),
     "memory_info": (_HANDLE, POINTER(c_uint64), POINTER(c_uint64)),
+    "set_overflow": (_HANDLE, c_uint64),
+    "overflow": (_HANDLE, POINTER(OverflowStruct)),
+    "overflow_text": (_HANDLE, c_char_p, POINTER(c_size_t)),
+    "host_bytes_left": (POINTER(c_uint64),),
     "snapshot": (_HANDLE, c_char_p),
     "python_stacks": (POINTER(StackGathererStruct),),
     "record_history": (_HANDLE, POINTER(HistorySettings)),

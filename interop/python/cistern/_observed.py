@@ -8,8 +8,8 @@ import os
 import tempfile
 from typing import (Any, Dict, NamedTuple, Optional, SupportsFloat, SupportsIndex, cast, overload)
 
-from . import _arguments, statistics
-from ._arguments import PathLike
+from . import _arguments, _overflow, statistics
+from ._arguments import PathLike, Size
 from ._history import Recorded
 from ._native import check, lib, written
 
@@ -83,6 +83,17 @@ class Observed(Recorded):
         """Sets the limit as a fraction of the device, 0 < fraction <= 1. InvalidArgumentError for
         another one."""
         check(lib.cistern_set_memory_fraction(self._owned.value, _arguments.real(fraction, "fraction")))
+
+    def set_overflow(self, size: Size) -> None:
+        """From now on `size` bytes of the host's memory, as an int or as "64GiB", may serve requests for which
+        the device has no room; 0 for none, which is the default. It is slower there (docs/overflow.md). What
+        lies there stays until it is freed. InvalidArgumentError, with what the host admits, if that is less, or
+        if the device has no pages of host memory."""
+        _overflow.set_to(self._owned.value, size)
+
+    def overflow(self) -> _overflow.Overflow:
+        """What lies in the host's memory because the device was full."""
+        return _overflow.read(self._owned.value)
 
     def memory_info(self) -> MemoryInfo:
         """The free and the total memory of the device."""

@@ -21,7 +21,7 @@ class SleepReport(NamedTuple):
     """The outcome of a sleep, in bytes."""
 
     released: int  #: given back to the device
-    stayed: int  #: what other processes or the default pool have, or the device kept
+    stayed: int  #: what others have, the device kept, or lies in the host's memory
     saved: int  #: copied to the host
     pinned_anew: int  #: host memory that this sleep had to pin
 
