@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string>
 
 #include "cistern/memory.hpp"
 #include "history.hpp"
@@ -29,6 +30,10 @@ struct DeviceState {
   /// No more may be reserved than this part of the device's memory. 0 is one to PyTorch: nothing
   /// more.
   void limitTo(double fraction);
+
+  /// What the device has no room for may take so many bytes of host memory. Where that is refused,
+  /// overflow stays as it was. Returns why: "" if it was not.
+  std::string overflowInto(std::uint64_t host_bytes);
 
   /// Tells the history what became of memory since the last time, with that stack.
   void tellMemoryEvents(const Context& context);

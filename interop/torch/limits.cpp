@@ -49,6 +49,15 @@ void DeviceState::limitTo(double fraction) {
   fraction == 0 ? allocator.setLimit(0) : allocator.setMemoryFraction(fraction);
 }
 
+std::string DeviceState::overflowInto(std::uint64_t host_bytes) {
+  try {
+    allocator.setOverflow(host_bytes);
+    return "";
+  } catch (const cistern::InvalidArgument& refused) {
+    return refused.what();
+  }
+}
+
 // A limit of Cistern's own (CISTERN_CONF) that is lower stays.
 void DeviceState::keepTo(double fraction) {
   if (fraction >= 1) return;

@@ -1,5 +1,7 @@
 // The states of the devices, made when first asked for.
 #include <algorithm>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "errors.hpp"
@@ -28,7 +30,7 @@ DeviceState& TorchAllocator::at(DeviceIndex device) {
 }
 
 DeviceState& TorchAllocator::make(DeviceIndex device) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const int known = devices_.load();
   const int devices = known > 0 ? std::min(known, int(kMost)) : int(kMost);
   TORCH_CHECK(device >= 0 && int(device) < devices, "Invalid device argument ", int(device),
@@ -46,7 +48,11 @@ DeviceState& TorchAllocator::make(DeviceIndex device) {
   });
   followHistory(*made);
   HistoryFiles::theOne().follow(int(device), made->allocator);
+  const std::uint64_t overflow = overflow_.load();
+  const std::string refused = overflow != 0 ? made->overflowInto(overflow) : "";
   states_[std::size_t(device)].store(made, std::memory_order_release);
+  lock.unlock();  // a warning may run the program's code
+  if (!refused.empty()) TORCH_WARN("cistern: device ", int(device), " has no overflow: ", refused);
   return *made;
 }
 

@@ -1,7 +1,23 @@
 // The functions that Python calls for tensors in host memory.
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 
 #include "torch_allocator.hpp"
+
+namespace {
+
+using namespace cistern_torch;
+
+/// What overflow has done on a device, in bytes.
+struct OverflowFigures {
+  unsigned long long host_bytes;  ///< the most that may lie in host memory; 0: overflow is off
+  unsigned long long reserved;    ///< pages there
+  unsigned long long handed_out;  ///< of blocks, so far
+  unsigned long long capacity;    ///< that the device has for this process, by its limit too
+};
+
+}  // namespace
 
 /// Pools that the calling thread makes from now on lie in host memory (`ahead` is 1), or no more
 /// (0).
@@ -16,6 +32,46 @@ extern "C" __attribute__((visibility("default"))) int cistern_torch_in_host_memo
   try {
     return cistern::pools(device).allocator().locationOf(pointer) == cistern::Location::kHost ? 1
                                                                                               : 0;
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+/// Devices whose first tensor is made from now on have overflow: so many bytes of host memory, for
+/// each. Pre: installed.
+extern "C" __attribute__((visibility("default"))) void cistern_torch_set_overflow(
+    unsigned long long host_bytes) {
+  installed()->setOverflow(host_bytes);
+}
+
+/// The bytes of tensors that lie in the device's own memory now; 0 on a device that has none. Pre:
+/// installed.
+extern "C" __attribute__((visibility("default"))) unsigned long long cistern_torch_on_device(
+    int device) {
+  const DeviceState* const state = installed()->find(c10::DeviceIndex(device));
+  if (state == nullptr) return 0;
+  try {
+    const cistern::MemoryStats now = state->allocator.memoryStats();
+    const auto all = std::uint64_t(now[cistern::Stat::kAllocatedBytes].current);
+    return all - std::min(all, std::uint64_t(now.host_page_allocated_bytes));
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+/// Whether it could be read: not on a device that had no tensor yet. Pre: installed.
+extern "C" __attribute__((visibility("default"))) int cistern_torch_overflow(
+    int device, OverflowFigures* figures) {
+  const DeviceState* const state = installed()->find(c10::DeviceIndex(device));
+  if (state == nullptr) return 0;
+  try {
+    cistern::CachingAllocator& allocator = state->allocator;
+    const cistern::OverflowReport report = allocator.overflow();
+    const auto reserved = allocator.memoryStats()[cistern::Stat::kReservedBytes].current;
+    const std::uint64_t free = allocator.getMemoryInfo().orThrow().free_bytes;
+    *figures = {report.host_bytes, report.reserved, report.handed_out,
+                std::min(allocator.limit(), free + std::uint64_t(reserved))};
+    return 1;
   } catch (const std::exception&) {
     return 0;
   }

@@ -6,8 +6,8 @@ import os
 import warnings
 from typing import Literal, Optional
 
-from .. import _arguments
-from .._arguments import PathLike
+from .. import _arguments, _overflow
+from .._arguments import PathLike, Size
 from . import _native, _plugin
 
 Mode = Literal["auto", "native", "plugin"]
@@ -22,7 +22,8 @@ def enabled() -> Optional[str]:
     return _enabled
 
 
-def enable(mode: Optional[Mode] = None, *, oom_dump: Optional[PathLike] = None) -> str:
+def enable(mode: Optional[Mode] = None, *, oom_dump: Optional[PathLike] = None,
+           overflow: Optional[Size] = None) -> str:
     """Puts Cistern under PyTorch for the rest of the process; call it before CUDA is initialised.
 
     "native" is PyTorch's whole allocator interface. It is an extension: the wheel's own for the
@@ -37,11 +38,15 @@ def enable(mode: Optional[Mode] = None, *, oom_dump: Optional[PathLike] = None) 
     ends with the command that draws it. For that the newest million events of each device are kept
     in memory, with lines of Python (none in plugin mode), and an allocation takes longer.
 
+    `overflow`: bytes of the host's memory, as an int or as "64GiB", that may serve each device once it is full. It
+    is slower there (docs/overflow.md). A device whose driver makes no such memory goes on without, with a
+    warning; so does the plug-in.
+
     Returns the mode that is now in force; a second call changes nothing. RuntimeError if PyTorch
     has no CUDA or has initialised it already, or if the requested mode is not available.
     ImportError without PyTorch; TypeError for a mode that is no str; ValueError for another mode, for
-    another $CISTERN_BACKEND than cuda, sim or auto, or for an `oom_dump` that is no folder. After an error nothing is changed. Not
-    thread-safe.
+    another $CISTERN_BACKEND than cuda, sim or auto, for an `oom_dump` that is no folder, or for an `overflow` that
+    is more than the host admits. After an error nothing is changed. Not thread-safe.
     """
     global _enabled
     if not isinstance(mode, (str, type(None))):
@@ -51,13 +56,31 @@ def enable(mode: Optional[Mode] = None, *, oom_dump: Optional[PathLike] = None) 
         named = "mode" if mode is not None else "CISTERN_TORCH, the mode,"
         raise ValueError(f"cistern.torch: {named} {wanted!r} is none of {', '.join(_MODES)}")
     dump = None if oom_dump is None else _folder(oom_dump)
+    host_bytes = None if overflow is None else _admitted(overflow)
     if _enabled is not None:
         return _enabled
     _check_torch()
     _enabled = _choose(wanted)
     if dump is not None:
         _dump_to(dump)
+    if host_bytes is not None:
+        _overflow_into(host_bytes)
     return _enabled
+
+
+def _admitted(size: Size) -> int:
+    host_bytes, left = _arguments.size(size, "overflow"), _overflow.host_bytes_left()
+    if host_bytes > left:
+        raise ValueError(f"cistern.torch: overflow: {host_bytes / 2**30:.2f} GiB are more than the {left / 2**30:.2f} GiB "
+                         "that the host admits")
+    return host_bytes
+
+
+def _overflow_into(host_bytes: int) -> None:
+    if _enabled == "native":
+        _native.set_overflow(host_bytes)
+    elif host_bytes > 0:
+        warnings.warn("cistern.torch: overflow is off: it needs the native mode, and this is the plug-in", stacklevel=3)
 
 
 def _folder(path: PathLike) -> str:

@@ -26,6 +26,20 @@ def _library() -> ctypes.CDLL:
     return _native._library
 
 
+def _index(device: Any) -> int:
+    """Of the device that is meant: None is the current one."""
+    import torch
+
+    if device is None:
+        return int(torch.cuda.current_device())
+    return int(torch.cuda._utils._get_device_index(device, optional=True))
+
+
+def _in_host(device: int, address: int) -> bool:
+    """Whether the block at the address lies in the host's memory."""
+    return bool(_library().cistern_torch_in_host_memory(device, ctypes.c_void_p(address)))
+
+
 def _pool(device: int) -> Any:
     import torch
 
@@ -46,7 +60,7 @@ def host_memory(device: Any = None) -> Iterator[None]:
     is no such memory."""
     import torch
 
-    index = torch.cuda.current_device() if device is None else torch.cuda._utils._get_device_index(device, optional=True)
+    index = _index(device)
     # A pool of its own, which goes at the end. What lies free in it serves other such pools from then on, and
     # empty_cache() gives it back.
     with torch.cuda.use_mem_pool(_pool(index), index):
@@ -79,7 +93,7 @@ def _belongs_there(value: Any) -> bool:
     storage = value.untyped_storage()
     if storage.nbytes() < _LEAST or value._base is not None:
         return False
-    return not _library().cistern_torch_in_host_memory(value.device.index, ctypes.c_void_p(storage.data_ptr()))
+    return not _in_host(value.device.index, storage.data_ptr())
 
 
 class _States:

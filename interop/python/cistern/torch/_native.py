@@ -96,6 +96,14 @@ def _recorder(history: bool, verb: str) -> Any:
     return getattr(_library, f"cistern_torch_{'history' if history else 'trace'}_{verb}")
 
 
+def set_overflow(host_bytes: int) -> None:
+    """Each GPU may have so many bytes of the host's memory once it is full. Before the first tensor."""
+    assert _library is not None, "after install()"
+    set_to = _library.cistern_torch_set_overflow
+    set_to.argtypes, set_to.restype = (ctypes.c_ulonglong,), None
+    set_to(host_bytes)
+
+
 def peak_reserved(device: int) -> int:
     """The most bytes that were reserved on a GPU at once, whatever statistics were reset since."""
     assert _library is not None, "after install()"

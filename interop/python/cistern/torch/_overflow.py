@@ -1,0 +1,16 @@
+"""What lies in the host's memory because a GPU was full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import allocator as _allocator
+from .._overflow import Overflow
+from . import _host_memory
+
+
+def overflow(device: Any = None) -> Overflow:
+    """What lies in the host's memory because `device`, or the current one, was full. RuntimeError before
+    cistern.torch.enable() in its native mode."""
+    _host_memory._library()
+    return _allocator.default(_host_memory._index(device)).overflow()
