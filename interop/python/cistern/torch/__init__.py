@@ -10,10 +10,13 @@ differs.
 """
 
 from ._enable import Mode, enable, enabled
+from ._host_activations import HostActivations, MovedActivations, host_activations
 from ._host_memory import host_memory, host_optimizer_state
 from ._label_modules import ModuleLabels, label_modules
 from ._mem_pool import MemPool
+from ._overflow import overflow
 from ._regions import Slept, Woken, asleep, pool, region, sleep, wake
 
-__all__ = ["Mode", "MemPool", "ModuleLabels", "Slept", "Woken", "asleep", "enable", "enabled",
-           "host_memory", "host_optimizer_state", "label_modules", "pool", "region", "sleep", "wake"]
+__all__ = ["HostActivations", "Mode", "MemPool", "ModuleLabels", "MovedActivations", "Slept", "Woken", "asleep",
+           "enable", "enabled", "host_activations", "host_memory", "host_optimizer_state", "label_modules",
+           "overflow", "pool", "region", "sleep", "wake"]

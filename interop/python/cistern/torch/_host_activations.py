@@ -1,0 +1,195 @@
+"""What the backward pass needs, in the host's memory: as much as the device has no room for.
+
+    offload = cistern.torch.host_activations()      # with enable(overflow="64GiB")
+    for batch in batches:
+        with offload:                               # one step
+            model(batch).backward()
+        optimizer.step()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from .. import _arguments
+from .._arguments import Size
+from . import _host_memory, _usage
+
+
+class MovedActivations(NamedTuple):
+    """A step of host_activations() on one device."""
+
+    moved: int  #: bytes that went to the host's memory
+    tensors: int  #: copies that were made for that
+    budget: int  #: bytes that the next step may move
+
+
+#: Of the device's capacity; so much stays free before less is moved.
+_MARGIN = 0.02
+_LEAST_MARGIN = 64 << 20
+#: After so many steps without overflow, half of what was not seen is forgotten.
+_FORGETS = 200
+
+
+class _Adapting:
+    """The budget of a device, from what overflow has served in each step, and what was free of the device when it
+    was fullest. That is looked at when a tensor is saved or restored, and so it misses what lives between. `unseen`
+    is what seemed to be free in a step that was full."""
+
+    def __init__(self, handed_out: int, reserved: int) -> None:
+        self.unseen = 0
+        self._quiet = 0
+        self._handed_out, self._reserved = handed_out, reserved
+
+    def served(self, figures: Any) -> int:
+        """Bytes of host memory that overflow needed since it was asked last. No more than were handed out, and than
+        were there."""
+        there = max(self._reserved, figures.reserved)
+        least: int = min(there, figures.handed_out - self._handed_out)
+        self._handed_out, self._reserved = figures.handed_out, figures.reserved
+        return max(0, least)
+
+    def after(self, budget: int, served: int, capacity: int, peak: int) -> int:
+        """The next budget. `peak`: the most that was seen of the device in use; 0: nothing was seen."""
+        if served > 0:
+            self._quiet = 0
+            if peak > 0:
+                self.unseen = max(self.unseen, capacity - peak)
+            return budget + served
+        self._quiet += 1
+        if self._quiet % _FORGETS == 0:
+            self.unseen //= 2
+        margin = self.unseen + max(_LEAST_MARGIN, int(capacity * _MARGIN))
+        return max(0, budget - max(0, capacity - peak - margin)) if peak > 0 else budget
+
+
+class HostActivations:
+    """A context manager that host_activations() makes. Each `with` is one step; it may be used again, within
+    itself, and by several threads. RuntimeError without cistern.torch.enable() in its native mode, or without
+    overflow if the budget is to follow it."""
+
+    def __init__(self, budget: Optional[int], device: Optional[int]) -> None:
+        self._budget, self._only = budget, device
+        self._stores: Dict[int, Any] = {}
+        self._adapting: Dict[int, _Adapting] = {}
+        self._lock = threading.RLock()
+        self._open = 0
+        self._threads = threading.local()
+
+    def __enter__(self) -> HostActivations:
+        with self._lock:
+            if self._open == 0:
+                self._begin()
+            self._open += 1
+        hooks = self._hooks()
+        try:
+            hooks.__enter__()
+        except BaseException:
+            self._leave(failed=True)
+            raise
+        self._stack().append(hooks)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._stack().pop().__exit__(kind, error, trace)
+        self._leave(failed=kind is not None)
+
+    def last_step(self, device: Any = None) -> MovedActivations:
+        """What the last step, or the one that is open, moved from `device`, or the current one. RuntimeError as of
+        the class."""
+        store = self._stores.get(_host_memory._index(device))
+        if store is None:
+            return MovedActivations(0, 0, self._budget or 0)
+        return MovedActivations(store.used, store.moved, store.budget)
+
+    def _stack(self) -> List[Any]:
+        if not hasattr(self._threads, "stack"):
+            self._threads.stack = []
+        stack: List[Any] = self._threads.stack
+        return stack
+
+    # A step that moves nothing has no hooks, and costs nothing.
+    def _hooks(self) -> Any:
+        if self._budget is None and not any(store.budget for store in self._stores.values()):
+            return contextlib.nullcontext()
+        import torch
+
+        from . import _saved
+
+        def pack(tensor: Any) -> Any:
+            storage = _saved.movable(tensor)
+            if storage is None or self._only not in (None, tensor.device.index):
+                return _saved.kept(tensor)
+            return self._store(tensor.device.index).pack(tensor, storage)
+
+        return torch.autograd.graph.saved_tensors_hooks(pack, _saved.unpack)
+
+    def _store(self, device: int) -> Any:
+        from . import _saved
+
+        store = self._stores.get(device)
+        if store is None:
+            store = self._stores.setdefault(device, _saved.Store(device, self._budget or 0))
+        return store
+
+    # Pre: the lock is held.
+    def _begin(self) -> None:
+        import torch
+
+        device = _host_memory._index(self._only)
+        torch.cuda.memory_reserved(device)  # its allocator is there from now on
+        if self._budget is None:
+            self._begin_adapting(device)
+        elif self._budget > 0:
+            self._store(device).prepare()
+        for store in self._stores.values():
+            store.begin()
+
+    def _begin_adapting(self, device: int) -> None:
+        there = _usage.all_figures()
+        if device not in there or there[device].host_bytes == 0:
+            raise RuntimeError(
+                f"cistern.torch: host_activations() follows overflow, which is off on device {device}: call "
+                'cistern.torch.enable(overflow="64GiB"), or say how many bytes are to be moved')
+        for index, figures in there.items():
+            if index not in self._adapting and self._only in (None, index):
+                self._adapting[index] = _Adapting(figures.handed_out, figures.reserved)
+                self._store(index)
+
+    def _leave(self, failed: bool) -> None:
+        with self._lock:
+            self._open -= 1
+            if self._open == 0 and self._budget is None:
+                self._adapt(failed)
+
+    def _adapt(self, failed: bool) -> None:
+        for index, figures in _usage.all_figures().items():
+            if self._only not in (None, index):
+                continue
+            adapting = self._adapting.setdefault(index, _Adapting(0, 0))
+            store, served = self._store(index), adapting.served(figures)
+            if store.refused:  # the host has no more
+                served = 0
+            peak = 0 if failed or store.used == 0 else store.peak
+            reached = store.budget if served > 0 or store.used == 0 else min(store.budget, store.used)
+            store.budget = adapting.after(reached, served, figures.capacity, peak)
+            store.looks = store.budget > 0
+
+
+def host_activations(bytes: Optional[Size] = None, device: Any = None) -> HostActivations:
+    """A context manager for a step of training, around the forward and the backward pass: the tensors that
+    autograd saves first lie in the host's memory until the backward pass needs them. They are copied there and
+    back once, on the stream of the work, and nothing waits on the host. Values are the same to the last bit.
+
+    `bytes`: tensors are moved until so many bytes are, in each step and on each device, as an int or as "8GiB".
+    None: as many as overflow had to serve in the steps before, which needs enable(overflow=...); use one such object
+    for all steps. A step that fits moves nothing. `device`: the only one whose tensors move.
+
+    Parameters, what is smaller than 1 MiB, and what autograd saves in a backward pass or in a capture stay.
+    docs/overflow.md says when to use it. RuntimeError before cistern.torch.enable() in its native mode, and where
+    there is no such memory; ValueError and TypeError for bytes that are none."""
+    _host_memory._library()
+    budget = None if bytes is None else _arguments.size(bytes, "bytes")
+    return HostActivations(budget, None if device is None else _host_memory._index(device))

@@ -1,0 +1,37 @@
+"""How much of each GPU is in use, and what overflow has done there, as the extension sees it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Dict, Optional
+
+from . import _host_memory
+
+
+class Figures(ctypes.Structure):
+    """What overflow has done on a device, in bytes: see torch_host_memory.cpp."""
+
+    _fields_ = [(name, ctypes.c_ulonglong) for name in ("host_bytes", "reserved", "handed_out", "capacity")]
+
+
+def figures_of(device: int) -> Optional[Figures]:
+    """None for a device that had no tensor yet."""
+    call = _host_memory._library().cistern_torch_overflow
+    call.restype, call.argtypes = ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Figures))
+    figures = Figures()
+    return figures if call(device, ctypes.byref(figures)) else None
+
+
+def all_figures() -> Dict[int, Figures]:
+    """Those of each device that had a tensor."""
+    import torch
+
+    each = ((device, figures_of(device)) for device in range(torch.cuda.device_count()))
+    return {device: figures for device, figures in each if figures is not None}
+
+
+def on_device(device: int) -> int:
+    """The bytes of tensors that lie in the device's own memory now."""
+    call = _host_memory._library().cistern_torch_on_device
+    call.restype, call.argtypes = ctypes.c_ulonglong, (ctypes.c_int,)
+    return int(call(device))

@@ -1,0 +1,422 @@
+"""Tensors that autograd saves, in the host's memory. Kernels do nothing here: the bytes are those of copies."""
+
+import gc
+
+import cistern.torch
+import pytest
+import torch
+from conftest import run_alone
+from torch.utils.checkpoint import checkpoint
+
+MIB = 1 << 20
+ACTIVATIONS = cistern.torch._host_activations
+
+
+def in_host(tensor):
+    return cistern.torch._host_memory._in_host(tensor.device.index, tensor.untyped_storage().data_ptr())
+
+
+def on_device(device=0):
+    return cistern.torch._usage.on_device(device)
+
+
+class Through(torch.autograd.Function):
+    """A copy of its argument, so that it has a node."""
+
+    @staticmethod
+    def forward(ctx, tensor):
+        return tensor.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class Keep(torch.autograd.Function):
+    """Saves its arguments. SEEN has what its backward pass got."""
+
+    SEEN = []
+
+    @staticmethod
+    def forward(ctx, *tensors):
+        ctx.save_for_backward(*tensors)
+        return torch.zeros(4, device=tensors[0].device)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        saved = ctx.saved_tensors
+        Keep.SEEN.extend(saved)
+        return tuple(torch.zeros_like(each) for each in saved)
+
+
+class Grow(torch.autograd.Function):
+    """A tensor of that size, from a small one. Without a parameter that is as large."""
+
+    @staticmethod
+    def forward(ctx, small, size):
+        return torch.empty(size, device="cuda")
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.zeros(1, device="cuda"), None
+
+
+class Use(Keep):
+    """Keeps nothing beyond its backward pass."""
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.zeros_like(ctx.saved_tensors[0])
+
+
+@pytest.fixture(autouse=True)
+def seen():
+    Keep.SEEN.clear()
+    yield Keep.SEEN
+    Keep.SEEN.clear()
+
+
+@pytest.fixture
+def overflow():
+    """Overflow on the first device, and its capacity is so many bytes more than it has now."""
+
+    def begin(more):
+        torch.cuda.empty_cache()
+        total = torch.cuda.mem_get_info()[1]
+        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + more) / total)
+        cistern.default(0).set_overflow("4GiB")
+
+    yield begin
+    cistern.default(0).set_overflow(0)
+
+
+def numbers(size, device="cuda", dtype=torch.float32):
+    values = torch.arange(size, dtype=torch.int64).mul_(2654435761).to(dtype)
+    leaf = torch.empty(0, device=device, dtype=dtype).set_(values.to(device)).requires_grad_()
+    return values, Through.apply(leaf)
+
+
+def test_what_is_saved_lies_in_the_hosts_memory_and_comes_back(seen):
+    values, tensor = numbers(4 * MIB)
+    with cistern.torch.host_activations("1GiB") as offload:
+        kept = Keep.apply(tensor)
+        before = on_device()
+        del tensor
+        gc.collect()
+        assert on_device() <= before - 16 * MIB
+        assert offload.last_step() == (16 * MIB, 1, 1 << 30)
+        kept.backward(torch.ones(4, device="cuda"))
+    assert torch.equal(seen[0].detach().cpu(), values)
+    assert seen[0].device == torch.device("cuda:0") and not in_host(seen[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.complex64, torch.uint8])
+def test_type_shape_and_strides_are_kept(dtype):
+    values = torch.arange(4 * MIB).to(dtype).view(4, 1024, 1024)
+    device = values.cuda().transpose(0, 2)[1:]
+    with cistern.torch.host_activations("1GiB") as offload:
+        leaf = torch.ones(1, device="cuda", requires_grad=True)
+        kept = Keep.apply(device, leaf)
+    assert offload.last_step().tensors == 1
+    again = kept.grad_fn.saved_tensors[0]
+    assert (again.dtype, again.shape, again.stride(), again.storage_offset()) == (
+        dtype, device.shape, device.stride(), device.storage_offset())
+    whole = torch.empty(0, dtype=dtype, device="cuda").set_(again.untyped_storage())  # no kernel brings it in order
+    assert torch.equal(whole.cpu().view(values.shape), values)
+
+
+def test_a_storage_is_copied_once_and_brought_back_once(seen):
+    values, tensor = numbers(6 * MIB)
+    with cistern.torch.host_activations("1GiB") as offload:
+        parts = tensor.chunk(3)
+        kept = Keep.apply(*parts)
+        again = Keep.apply(tensor)
+        del tensor, parts
+        assert offload.last_step()[:2] == (24 * MIB, 1)
+        (kept.sum() + again.sum()).backward()
+    assert torch.equal(torch.cat([each.detach().cpu() for each in seen if each.numel() == 2 * MIB]), values)
+    assert len({each.untyped_storage().data_ptr() for each in seen}) == 1
+
+
+def test_a_copy_goes_with_its_graph_and_serves_the_next_step():
+    host = cistern.default(0).stats_dict
+    for _ in range(3):
+        _, tensor = numbers(4 * MIB)
+        with cistern.torch.host_activations("1GiB"):
+            kept = Keep.apply(tensor)
+            del tensor
+            kept.sum().backward()
+        del kept
+    gc.collect()
+    Keep.SEEN.clear()
+    assert host()["host_page_allocated_bytes"] == 0
+
+
+def test_a_graph_that_is_dropped_leaves_nothing():
+    gc.collect()
+    before = on_device()
+    gc.disable()
+    try:
+        for saves_output in (False, True):
+            _, tensor = numbers(4 * MIB)
+            with cistern.torch.host_activations("8MiB"):  # some stay, some go
+                result = tensor.exp() if saves_output else Keep.apply(tensor)
+                result = (result * result).exp()
+            del tensor, result
+        assert on_device() == before
+    finally:
+        gc.enable()
+
+
+def test_the_first_that_are_saved_go_until_the_bytes_are_reached():
+    made = [numbers(MIB)[1] for _ in range(5)]
+    with cistern.torch.host_activations(7 * MIB) as offload:
+        kept = [Keep.apply(each) for each in made]
+    assert offload.last_step()[:2] == (8 * MIB, 2)
+    moved = [type(each.grad_fn._raw_saved_tensors[0].data).__name__ if hasattr(
+        each.grad_fn._raw_saved_tensors[0], "data") else None for each in kept]
+    assert moved in (["Moved", "Moved", "tuple", "tuple", "tuple"], [None] * 5)
+    with offload:
+        assert offload.last_step()[:2] == (0, 0)
+
+
+def test_parameters_and_small_tensors_and_parts_of_large_ones_stay():
+    weight = torch.nn.Parameter(torch.zeros(1024, 1024, device="cuda"))
+    frozen = torch.nn.Parameter(torch.zeros(1024, 1024, device="cuda"), requires_grad=False)
+    leaf = torch.zeros(MIB, device="cuda", requires_grad=True)
+    _, tensor = numbers(8 * MIB)
+    with cistern.torch.host_activations("1GiB") as offload:
+        Keep.apply(weight, weight.t(), frozen, frozen.view(-1), leaf, leaf[5:], tensor[:1000], tensor[:MIB],
+                   torch.zeros(1000, device="cuda"), torch.zeros(4 * MIB))
+    assert offload.last_step()[:2] == (0, 0)
+
+
+def test_a_tensor_that_lies_in_host_memory_stays():
+    with cistern.torch.host_memory():
+        there = torch.zeros(MIB, device="cuda")
+    with cistern.torch.host_activations("1GiB") as offload:
+        kept = Keep.apply(there, torch.zeros(1, device="cuda", requires_grad=True))
+    assert offload.last_step()[:2] == (0, 0)
+    assert in_host(kept.grad_fn.saved_tensors[0])
+
+
+@pytest.mark.parametrize("limit", ["1GiB", 0, 1])
+def test_a_tensor_that_changed_in_place_is_an_error_as_without(limit):
+    for _ in range(2):
+        _, tensor = numbers(MIB)
+        small = Through.apply(torch.zeros(4, device="cuda", requires_grad=True))
+        with cistern.torch.host_activations(limit):
+            kept = Keep.apply(tensor, small)
+            with torch.no_grad():
+                tensor.add_(1)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                kept.sum().backward()
+
+
+def test_tensors_that_change_between_two_saves_have_two_copies():
+    _, tensor = numbers(MIB)
+    with cistern.torch.host_activations("1GiB") as offload:
+        Keep.apply(tensor)
+        with torch.no_grad():
+            tensor.add_(1)
+        Keep.apply(tensor)
+    assert offload.last_step().tensors == 2
+
+
+def test_a_graph_that_is_kept_gives_its_tensors_again(seen):
+    values, tensor = numbers(4 * MIB)
+    with cistern.torch.host_activations("1GiB"):
+        kept = Keep.apply(tensor).sum()
+        del tensor
+        for _ in range(3):
+            kept.backward(retain_graph=True)
+    assert len(seen) == 3 and all(torch.equal(each.detach().cpu(), values) for each in seen)
+    assert all(each.requires_grad for each in seen)
+
+
+def test_a_gradient_of_a_gradient_reaches_the_leaf():
+    leaf = torch.zeros(MIB, device="cuda", requires_grad=True)
+    with cistern.torch.host_activations("1GiB"):
+        result = ((leaf * 2).exp() ** 3).sum()
+        (gradient,) = torch.autograd.grad(result, leaf, create_graph=True)
+        gradient.sum().backward()
+    assert leaf.grad is not None
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoints_inputs_go_and_what_is_computed_again_stays(reentrant, seen):
+    values, tensor = numbers(4 * MIB)
+    with cistern.torch.host_activations("1GiB") as offload:
+        kept = checkpoint(lambda given: Keep.apply(Through.apply(given)), tensor, use_reentrant=reentrant)
+        del tensor
+        kept.sum().backward()
+    assert offload.last_step().tensors == 1
+    assert torch.equal(seen[0].detach().cpu(), values)
+
+
+def test_inner_hooks_come_first():
+    _, tensor = numbers(MIB)
+    with cistern.torch.host_activations("1GiB") as offload:
+        with torch.autograd.graph.saved_tensors_hooks(lambda each: each.detach(), lambda each: each):
+            Keep.apply(tensor)
+        with torch.autograd.graph.save_on_cpu():
+            Keep.apply(tensor)
+        assert offload.last_step().tensors == 0
+        with offload:  # the same step
+            Keep.apply(tensor)
+        assert offload.last_step().tensors == 1
+
+
+def test_each_device_has_its_copies_and_its_budget(seen):
+    made = [numbers(MIB, f"cuda:{index}") for index in (0, 1, 0, 1)]
+    with cistern.torch.host_activations(MIB) as offload:
+        kept = [Keep.apply(tensor) for _, tensor in made]
+    assert offload.last_step(0)[:2] == offload.last_step("cuda:1")[:2] == (4 * MIB, 1)
+    for each in kept:
+        each.sum().backward()
+    assert all(torch.equal(each.detach().cpu(), made[0][0]) for each in seen) and len(seen) == 4
+    with cistern.torch.host_activations("1GiB", device=1) as offload:
+        Keep.apply(made[0][1])
+        Keep.apply(made[1][1])
+    assert offload.last_step(0).tensors == 0 and offload.last_step(1).tensors == 1
+
+
+def test_a_capture_has_no_copies():
+    _, tensor = numbers(MIB)
+    graph = torch.cuda.CUDAGraph()
+    with cistern.torch.host_activations("1GiB") as offload:
+        with torch.cuda.graph(graph):
+            kept = Keep.apply(tensor)
+            del kept
+    assert offload.last_step().tensors == 0
+
+
+def test_another_stream_waits_for_the_copy(seen):
+    values, tensor = numbers(MIB)
+    stream = torch.cuda.Stream()
+    with cistern.torch.host_activations("1GiB"):
+        kept = Keep.apply(tensor)
+        del tensor
+    with torch.cuda.stream(stream):
+        again = kept.grad_fn.saved_tensors[0]
+        assert torch.equal(again.cpu(), values)
+    kept.sum().backward()
+    assert torch.equal(seen[0].detach().cpu(), values)
+
+
+def test_no_step_waits_on_the_host():
+    with cistern.torch.host_activations("1GiB") as offload:
+        Keep.apply(numbers(MIB)[1])
+    _, tensor = numbers(MIB)
+    waits = cistern.default(0).stats().num_sync_all_streams
+    end = torch.cuda.Event()
+    with offload:
+        kept = Keep.apply(tensor)
+        del tensor
+        kept.sum().backward()
+        end.record()
+    assert cistern.default(0).stats().num_sync_all_streams == waits
+
+
+def step(offload, count, size=4 * MIB):
+    small = torch.zeros(1, device="cuda", requires_grad=True)
+    with offload:
+        made = [Use.apply(Grow.apply(small, size)) for _ in range(count)]
+        sum(each.sum() for each in made).backward()
+    return offload.last_step()
+
+
+def test_a_budget_follows_overflow(overflow):
+    overflow(400 * MIB)
+    offload = cistern.torch.host_activations()
+    assert step(offload, 10) == (0, 0, 0)  # 160 MiB fit
+    first = step(offload, 32)  # 512 MiB do not
+    assert first.moved == 0 and 96 * MIB <= first.budget <= 300 * MIB
+    handed_out = cistern.torch.overflow().handed_out
+    for _ in range(4):
+        later = step(offload, 32)
+        assert later.moved > 0
+    assert later.budget <= 512 * MIB
+    before = cistern.torch.overflow().handed_out
+    step(offload, 32)
+    assert cistern.torch.overflow().handed_out - before <= (handed_out // 4)
+    for _ in range(4):
+        last = step(offload, 8)  # fits again
+    assert last == (0, 0, 0)
+
+
+def test_a_budget_that_follows_needs_overflow():
+    offload = cistern.torch.host_activations()
+    with pytest.raises(RuntimeError, match="overflow, which is off on device 0"), offload:
+        pass
+    with cistern.torch.host_activations("1MiB"):
+        pass
+
+
+def test_an_error_within_ends_the_step(overflow):
+    overflow(1 << 30)
+    for offload in (cistern.torch.host_activations(), cistern.torch.host_activations("1GiB")):
+        with pytest.raises(KeyError), offload:
+            raise KeyError
+        assert torch._C._autograd._top_saved_tensors_default_hooks(False) is None
+
+
+def test_a_compiled_function_saves_its_tensors_there():
+    _, tensor = numbers(MIB)
+    compiled = torch.compile(lambda given: (given.exp() * given).sum(), backend="aot_eager")
+    with cistern.torch.host_activations("1GiB") as offload:
+        result = compiled(tensor)
+        result.backward()
+    assert offload.last_step().tensors >= 1
+
+
+@pytest.mark.parametrize("wrong, error", [("much", ValueError), (-1, ValueError), (1.5, TypeError), ([], TypeError)])
+def test_bytes_that_are_none_are_refused(wrong, error):
+    with pytest.raises(error, match="bytes"):
+        cistern.torch.host_activations(wrong)
+
+
+# ---- Overflow ------------------------------------------------------------------------------------
+
+
+def test_overflow_serves_tensors(overflow):
+    overflow(64 * MIB)
+    first = torch.empty(60 * MIB, dtype=torch.uint8, device="cuda")
+    second = torch.full((40 * MIB,), 7, dtype=torch.uint8).cuda()
+    assert not in_host(first) and in_host(second)
+    assert bool((second.cpu() == 7).all())
+    figures = cistern.torch.overflow("cuda:0")
+    assert figures.host_bytes == 4 << 30 and figures.reserved >= 40 * MIB and "MiB" in figures.text
+
+
+def test_enable_turns_overflow_on_for_each_device():
+    said, _ = run_alone("""
+cistern.torch.enable("native", overflow="2GiB")
+torch.cuda.set_per_process_memory_fraction(0.001)
+for device in (0, 1):
+    torch.cuda.set_per_process_memory_fraction(64 / (torch.cuda.mem_get_info(device)[1] >> 20), device)
+    made = torch.empty(100 << 20, dtype=torch.uint8, device=f"cuda:{device}")
+    print(cistern.torch.overflow(device).host_bytes >> 20, cistern.torch.overflow(device).handed_out >> 20)
+""")
+    assert said.split() == ["2048", "100"] * 2
+
+
+def test_what_the_host_does_not_admit_is_refused_at_once():
+    said, _ = run_alone("""
+try:
+    cistern.torch.enable("native", overflow="900TiB")
+except ValueError as refused:
+    print("that the host admits" in str(refused), cistern.torch.enabled())
+cistern.torch.enable("native", overflow="1GiB")
+print(torch.zeros(4, device="cuda").numel(), cistern.torch.overflow().host_bytes >> 20)
+""")
+    assert said.split() == ["True", "None", "4", "1024"]
+
+
+def test_a_device_without_host_pages_goes_on_with_a_warning():
+    said, warned = run_alone("""
+cistern.torch.enable("native", overflow="1GiB")
+print(torch.zeros(4, device="cuda").numel(), cistern.torch.overflow().host_bytes)
+""", CISTERN_CONF="backing:segments")
+    assert said.split() == ["4", "0"]
+    assert "device 0 has no overflow" in warned and "no pages of host memory" in warned
