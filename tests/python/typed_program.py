@@ -40,6 +40,7 @@ def memory(allocator: cistern.Allocator, stream: cistern.StreamLike) -> int:
 
 
 def pools(allocator: cistern.Allocator, stream: cistern.Stream) -> cistern.PoolId:
+    allocator.pool(location=cistern.Location.HOST).destroy()
     pool: cistern.Pool = allocator.pool(use_on_oom=True, no_split=False)
     with pool.scope() as within, pool.stream_scope(stream):
         again: cistern.Pool = within
