@@ -154,6 +154,36 @@ void pools(Worker& w) {
   w.tries([&] { w.rig().allocator.emptyCache(); });
 }
 
+// Without pages there is no such pool.
+void hostMemory(Worker& w) {
+  std::optional<MemPool> pool;
+  MemPoolOptions in_host;
+  in_host.location = Location::kHost;
+  if (!w.tries([&] { pool.emplace(w.rig().pools, in_host); })) return;
+  std::optional<MemPoolScope> scope;
+  if (w.tries([&] { scope.emplace(*pool); })) {
+    void* first = w.allocate(5 * kMiB, w.s);
+    void* second = w.allocate(40 * kMiB, w.t);
+    w.allocate(2000, w.t);
+    if (w.join(w.t, w.s)) w.use(first, w.t);
+    w.free(first);
+    w.free(second);
+    w.allocate(60 * kMiB, w.u);
+  }
+  w.tries([&] { scope.reset(); });
+  w.allocate(30 * kMiB, w.s);
+  for (void* block : w.held()) w.tries([&] { (void)w.rig().allocator.locationOf(block); });
+  Graph graph(w.rig().pools);
+  capture(w, graph, pool->id());
+  w.tries([&] { graph.replay(w.u); });
+  w.freeAll();
+  w.tries([&] { w.rig().allocator.emptyCache(); });
+  w.tries([&] { pool.reset(); });
+  w.tries([&] { graph.reset(); });
+  w.sim().advanceHost(1'000'000);
+  w.tries([&] { w.rig().allocator.emptyCache(); });
+}
+
 void checkpoints(Worker& w) {
   Pools& pools = w.rig().pools;
   std::optional<MemPool> pool;
@@ -218,6 +248,7 @@ const std::vector<Scenario> kScenarios = {
     {"bodies of conditional nodes, graphs in graphs", bodies},
     {"a capture that is abandoned", abandoned},
     {"pools", pools},
+    {"host memory", hostMemory},
     {"checkpoints", checkpoints},
     {"until out of memory", untilOutOfMemory},
     {"streams that are forgotten", forgotten},

@@ -20,10 +20,14 @@ namespace cistern::test {
 
 class SleepStorm {
  public:
+  /// The host's memory that can be pinned, and that pages can be made of.
+  static constexpr std::uint64_t kPinned = 40 * kMiB, kHostPages = 24 * kMiB;
+  static constexpr std::uint64_t kHostPagesOfOverflow = 96 * kMiB;
+
   struct Settings {
     std::uint64_t seed = 1;
     bool background = false;  ///< the allocator has its background thread
-    bool overflow = false;    ///< the device is smaller, and has host memory beside it
+    bool overflow = false;    ///< the device is smaller, and the host has more memory beside it
   };
   explicit SleepStorm(const Settings& settings);
   ~SleepStorm();
@@ -36,7 +40,8 @@ class SleepStorm {
   std::map<std::string, int> counts;
 
  private:
-  static constexpr std::size_t kPools = 8;
+  /// The last two lie in host memory. They never sleep.
+  static constexpr std::size_t kPools = 10, kHostPools = 2;
 
   struct Block {
     void* at;
@@ -53,17 +58,20 @@ class SleepStorm {
     std::uint32_t seed = 0;
     bool freed = false;
   };
-  /// One pool, live or draining. Those of odd numbers have graphs.
+  /// One pool, live or draining. Those of odd numbers have graphs when the storm begins.
   struct Place {
     std::unique_ptr<MemPool> user;
     MempoolId_t id;
     Stream s;
     bool graphs = false;
+    Location location = Location::kDevice;
     std::list<Block> blocks;
     std::list<CapturedGraph> captured;
     CapturedGraph* replayed = nullptr;  ///< the last, if nothing has used the pool since
     std::shared_ptr<const BlockExport> exported;
     void* exported_block = nullptr;
+
+    bool isHost() const { return location == Location::kHost; }
   };
 
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
@@ -74,7 +82,7 @@ class SleepStorm {
 
   template <class Verb>
   bool attempt(const char* name, Verb verb);
-  void open(Place& place, bool graphs);
+  void open(Place& place, bool graphs, Location location);
 
   void allocate(Place& place);
   void free(Place& place);
@@ -92,6 +100,7 @@ class SleepStorm {
   void share(Place& place);
   void hog();
   void changeOverflow();
+  void settle();
   void checkLocations();
   void clear(Place& place);
   void forkOnce();
@@ -103,6 +112,7 @@ class SleepStorm {
   void check(Stream s, void* at, std::uint64_t bytes, std::uint32_t seed);
 
   const bool background_, overflow_;
+  const std::uint64_t host_pages_ = overflow_ ? kHostPagesOfOverflow : kHostPages;
   std::mt19937_64 random_;
   QuietDevice device_;
   CachingAllocator allocator_;

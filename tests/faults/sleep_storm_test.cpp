@@ -34,6 +34,7 @@ TEST_CASE("in a storm of sleep, wake and all else nothing is lost", "[faults][sl
 #endif
   requireEach(counts, {"sleep", "wake", "stayed", "fork", "replay", "freed result after wake",
                        "free while asleep", "reset while asleep", "retire while asleep",
+                       "allocate in host memory", "pool error: sleep", "pool error: export",
                        "host shortage", "out of memory: wake", "device failure",
                        "pool error: allocate", "pool error: capture", "graph error: replay"});
 }
@@ -50,9 +51,10 @@ TEST_CASE("so it is with a smaller device and host memory for the rest", "[fault
   for (const std::uint64_t seed : {4u, 5u})
     run({seed, false, true}, kSlowBuild ? 2'000 : 20'000, counts);
   run({6, true, true}, kSlowBuild ? 1'000 : 10'000, counts);
-  requireEach(counts, {"sleep", "wake", "stayed", "replay", "device failure", "on the host",
-                       "overflow on", "overflow off", "host admits less", "pool error: export",
-                       "out of memory: allocate", "result after wake"});
+  requireEach(counts,
+              {"sleep", "wake", "stayed", "replay", "device failure", "on the host", "settle",
+               "moved to the host", "moved home", "overflow on", "overflow off", "host admits less",
+               "pool error: export", "out of memory: allocate", "result after wake"});
 }
 
 }  // namespace cistern::test

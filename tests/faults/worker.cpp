@@ -7,6 +7,7 @@ namespace {
 
 sim::SimConfig deviceOf(std::uint64_t capacity) {
   sim::SimConfig config = simOf(capacity, 100'000);
+  config.host_page_capacity = FaultRig::kHostCapacity;
   config.reuse_streams = true;
   return config;
 }
@@ -37,6 +38,7 @@ void FaultRig::checkAtRest() {
                           Stat::kActiveBytes, Stat::kReservedBytes, Stat::kRequestedBytes})
     CHECK(stats[stat].current == 0);
   CHECK(takenOf(sim()) == 0);
+  CHECK((stats.host_page_bytes == 0 && sim().hostPageBytesLeft() == kHostCapacity));
   allocator.audit();
   for (const sim::RaceReport& race : sim().races()) UNSCOPED_INFO(race.text);
   CHECK(sim().races().empty());

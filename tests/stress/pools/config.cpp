@@ -13,6 +13,7 @@ sim::SimConfig deviceFor(Random& random) {
   config.gpu_lag_ns = random.oneIn(2) ? 20'000 : 0;
   config.reuse_streams = !random.oneIn(3);
   config.virtual_memory = !random.oneIn(16);
+  config.host_page_capacity = (16 + 16 * random.below(8)) * kMiB;
   return config;
 }
 

@@ -85,6 +85,8 @@ void World::checkEnd() {
 void World::checkReturned() {
   const MemoryInfo info = device.memoryInfo().orThrow();
   mustBe(info.free_bytes == info.total_bytes, "memory of the device has not come back");
+  mustBe(device.hostPageBytesLeft() == config.device.host_page_capacity,
+         "memory of the host has not come back");
 }
 
 }  // namespace cistern::storm

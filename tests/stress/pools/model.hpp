@@ -70,6 +70,7 @@ struct PoolModel {
   std::uint64_t number = 0;  ///< counts up
   MempoolId_t id;
   bool is_default = false;
+  Location location = Location::kDevice;
   UseLock users;
   std::unique_ptr<MemPool> user;  ///< null: a graph's own, or let go of
   std::atomic<bool> used{false};  ///< user is not null
@@ -88,7 +89,8 @@ struct Counts {
   std::atomic<std::uint64_t> rounds{0}, threads{0}, operations{0}, allocations{0}, refused{0},
       touched{0}, pools{0}, captures{0}, abandoned{0}, broken{0}, bodies{0}, replays{0},
       restored{0}, not_restored{0}, streams{0}, faults{0}, audits{0}, children{0}, untold{0},
-      pinned{0}, host_failures{0}, imports{0}, unannounced{0}, shared_reads{0}, callbacks{0};
+      pinned{0}, in_host{0}, host_failures{0}, imports{0}, unannounced{0}, shared_reads{0},
+      callbacks{0};
 };
 
 }  // namespace cistern::storm

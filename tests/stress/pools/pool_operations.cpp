@@ -87,7 +87,7 @@ void onAFilteredStream(Worker& worker) {
 void lend(Worker& worker) {
   const PoolRef pool = worker.world.openPool(worker.random);
   const Use use = Use::shared(pool->users);
-  if (!use || !pool->user) return;
+  if (!use || !pool->user || pool->location == Location::kHost) return;
   const bool on = worker.random.oneIn(2);
   if (on) pool->lent = true;
   worker.world.pools->setUseOnOOM(pool->id, on);

@@ -68,6 +68,9 @@ void World::enter(Held& held) {
   if (!oracle.ownership.claim(address, held.bytes)) {
     violation(fmt::format("{:#x} of {} bytes was handed out twice", address, held.bytes));
   }
+  if (allocator.locationOf(held.block) != held.pool->location)
+    violation(fmt::format("{:#x} lies in the wrong memory", address));
+  if (held.pool->location == Location::kHost) counts.in_host += 1;
   oracle.captured.check(address, held.bytes, held.pool->number);
   held.pool->blocks += 1;
   held.pool->bytes += std::int64_t(held.bytes);

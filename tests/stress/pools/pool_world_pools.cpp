@@ -59,6 +59,9 @@ MemPoolOptions World::poolOptions(Random& random) {
   if (random.oneIn(5)) {
     options.allocator = std::make_shared<OwnSource>(quiet, config.sources_throw, random.next());
   }
+  const bool pages = config.device.virtual_memory && config.options.backing == Backing::kPages;
+  const bool plain = !options.use_on_oom && !options.no_split && !options.allocator;
+  if (pages && plain && random.oneIn(2)) options.location = Location::kHost;
   return options;
 }
 
@@ -87,10 +90,11 @@ PoolRef World::renewPool(std::size_t place, Random& random) {
   made->used = true;
   made->id = made->user->id();
   made->lent = options.use_on_oom;
+  made->location = options.location;
   counts.pools += 1;
-  note("  pool {} is {}{}{}{}", made->number, poolName(made->id),
+  note("  pool {} is {}{}{}{}{}", made->number, poolName(made->id),
        options.use_on_oom ? " lends" : "", options.no_split ? " no_split" : "",
-       options.allocator ? " source" : "");
+       options.allocator ? " source" : "", made->location == Location::kHost ? " host" : "");
   const std::lock_guard lock(pools_mutex_);
   std::swap(open_[place], made);
   if (made) retired_.push_back(made);

@@ -74,7 +74,8 @@ void share(Worker& worker) {
   const Use use = Use::shared(pool->users);
   HeldRef held = use ? world.unshelve(*pool, worker.random) : nullptr;
   if (!held) return;
-  if (!held->apart || held->bytes > kMostShared) return world.shelve(std::move(held));
+  const bool host = pool->location == Location::kHost;  // which has no handle
+  if (!held->apart || held->bytes > kMostShared || host) return world.shelve(std::move(held));
   pool->outside += 1;
   SharedHeld item{std::move(held), nullptr, nullptr, 0, worker.random.oneIn(3)};
   try {
