@@ -33,18 +33,36 @@ Bytes available(const std::string& root) {
   return std::nullopt;
 }
 
-Bytes leftOf(const std::string& group, const char* limit, const char* used) {
-  const Bytes most = numberIn(group + limit), now = numberIn(group + used);
+/// The files of a group, as a version of control groups names them.
+struct GroupFiles {
+  const char *limit, *used;
+  const char *inactive, *active;  ///< in memory.stat: pages of files, with those of groups within
+};
+
+// A group's use counts the pages of files that it has read or written. The kernel takes these back
+// before the group is out of memory, and calls as much of the host's available.
+std::uint64_t pagesOfFiles(const std::string& group, const GroupFiles& files) {
+  std::ifstream file(group + "/memory.stat");
+  std::uint64_t bytes = 0, number = 0;
+  for (std::string name; file >> name >> number;) {
+    if (name == files.inactive || name == files.active) bytes += number;
+  }
+  return bytes;
+}
+
+Bytes leftOf(const std::string& group, const GroupFiles& files) {
+  const Bytes most = numberIn(group + files.limit), now = numberIn(group + files.used);
   if (!most || !now) return std::nullopt;
-  return *most > *now ? *most - *now : 0;
+  const std::uint64_t fixed = *now - std::min(*now, pagesOfFiles(group, files));
+  return *most > fixed ? *most - fixed : 0;
 }
 
 // The group, and all groups that it is in, as "/a/b" names it.
-Bytes leftAlong(const std::string& top, std::string group, const char* limit, const char* used) {
+Bytes leftAlong(const std::string& top, std::string group, const GroupFiles& files) {
   Bytes least;
   while (true) {
     if (group == "/") group.clear();
-    if (const Bytes left = leftOf(top + group, limit, used))
+    if (const Bytes left = leftOf(top + group, files))
       least = std::min(*left, least.value_or(*left));
     if (group.empty()) return least;
     group.resize(group.rfind('/'));
@@ -53,6 +71,9 @@ Bytes leftAlong(const std::string& top, std::string group, const char* limit, co
 
 // A line is "0::/a/b" of version 2, or "7:memory:/a/b" of version 1.
 Bytes leftOfGroups(const std::string& root) {
+  constexpr GroupFiles kSecond = {"/memory.max", "/memory.current", "inactive_file", "active_file"};
+  constexpr GroupFiles kFirst = {"/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                                 "total_inactive_file", "total_active_file"};
   std::ifstream file(root + "/proc/self/cgroup");
   Bytes least;
   for (std::string line; std::getline(file, line);) {
@@ -63,10 +84,9 @@ Bytes leftOfGroups(const std::string& root) {
     const std::string group = line.substr(second + 1);
     Bytes left;
     if (kinds.empty()) {
-      left = leftAlong(root + "/sys/fs/cgroup", group, "/memory.max", "/memory.current");
+      left = leftAlong(root + "/sys/fs/cgroup", group, kSecond);
     } else if (("," + kinds + ",").find(",memory,") != std::string::npos) {
-      left = leftAlong(root + "/sys/fs/cgroup/memory", group, "/memory.limit_in_bytes",
-                       "/memory.usage_in_bytes");
+      left = leftAlong(root + "/sys/fs/cgroup/memory", group, kFirst);
     }
     if (left) least = std::min(*left, least.value_or(*left));
   }

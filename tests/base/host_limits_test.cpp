@@ -58,6 +58,30 @@ TEST_CASE("control groups of the first version limit too", "[base]") {
   CHECK(hostBytesLeft(root.path) == 400);
 }
 
+TEST_CASE("a group's pages of files count as left, as the kernel gives them up", "[base]") {
+  const Root root;
+  root.write("/proc/self/cgroup", "0::/a\n");
+  root.write("/sys/fs/cgroup/a/memory.max", "1000\n");
+  root.write("/sys/fs/cgroup/a/memory.current", "900\n");
+  root.write("/sys/fs/cgroup/a/memory.stat",
+             "anon 200\nfile 700\nshmem 100\ninactive_anon 150\ninactive_file 400\n"
+             "active_file 200\nunevictable 0\n");
+  CHECK(hostBytesLeft(root.path) == 1000 - (900 - 600));
+  root.write("/sys/fs/cgroup/a/memory.current", "500\n");  // read a moment earlier
+  CHECK(hostBytesLeft(root.path) == 1000);
+}
+
+TEST_CASE("so they do in control groups of the first version, with those of groups within",
+          "[base]") {
+  const Root root;
+  root.write("/proc/self/cgroup", "3:memory:/x\n");
+  root.write("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "1000\n");
+  root.write("/sys/fs/cgroup/memory/x/memory.usage_in_bytes", "900\n");
+  root.write("/sys/fs/cgroup/memory/x/memory.stat",
+             "inactive_file 1\nactive_file 2\ntotal_inactive_file 300\ntotal_active_file 50\n");
+  CHECK(hostBytesLeft(root.path) == 1000 - (900 - 350));
+}
+
 TEST_CASE("this process has host memory in use, and this host has some left", "[base]") {
   CHECK(residentBytes() > 1 << 20);
   CHECK(hostBytesLeft() > 0);
