@@ -69,7 +69,7 @@ struct CISTERN_API OutOfMemoryReport {
   std::uint64_t host_reserved = 0;        ///< in pages of host memory
   std::uint64_t host_left = 0;            ///< what the host admits in further pages
   std::vector<HeapReport> heaps;          ///< that have memory, most reserved first
-  std::vector<HolderReport> holders;      ///< the largest blocks held, largest first, at most eight
+  std::vector<HolderReport> holders;      ///< the largest blocks held there, at most eight
   std::string device_error;               ///< the device's last error, if it was called
   std::vector<UnusedMemory> unused;       ///< all free memory, each reason once, most bytes first
   /// How to draw the dump that was written (option oom_dump), or why none was; empty without one.

@@ -182,6 +182,7 @@ TEST_CASE("a record of a pool that was in host memory serves others", "[pools][h
 TEST_CASE("out of host memory names the host, and what it admits", "[pools][host][pages]") {
   HostRig rig(64 * kMiB, 32 * kMiB);
   void* const block = rig.pool.allocate(20 * kMiB, rig.s);
+  void* const on_device = rig.allocate(8 * kMiB, rig.s);
   try {
     (void)rig.pool.allocate(20 * kMiB, rig.s);
     FAIL("it was served");
@@ -190,7 +191,9 @@ TEST_CASE("out of host memory names the host, and what it admits", "[pools][host
     CHECK(report.location == Location::kHost);
     CHECK(report.host_reserved == rig.inHostNow());
     CHECK(report.host_left == rig.sim().hostPageBytesLeft());
-    CHECK(report.reserved == 0);
+    CHECK(report.allocated == 8 * kMiB);
+    REQUIRE(report.holders.size() == 1);  // those whose free would help
+    CHECK(report.holders[0].bytes == 20 * kMiB);
     INFO(report.text());
     CHECK(report.text().find("in host memory") != std::string::npos);
     CHECK(report.advice().find("The host admits 12.00 MiB") != std::string::npos);
@@ -199,7 +202,7 @@ TEST_CASE("out of host memory names the host, and what it admits", "[pools][host
   void* const other = rig.allocate(20 * kMiB, rig.s);  // the device is as usable as before
   rig.free(block);
   void* const again = rig.pool.allocate(30 * kMiB, rig.s);  // freed memory is put together again
-  for (void* of : {other, again}) rig.free(of);
+  for (void* of : {on_device, other, again}) rig.free(of);
 }
 
 TEST_CASE("a driver that refuses host pages is out of memory by name", "[pools][host][pages]") {
@@ -213,6 +216,47 @@ TEST_CASE("a driver that refuses host pages is out of memory by name", "[pools][
   void* const later = rig.pool.allocate(kMiB, rig.s);
   CHECK(rig.allocator.locationOf(later) == Location::kHost);
   for (void* of : {block, later}) rig.free(of);
+}
+
+TEST_CASE("a shortage of host memory is told right where nothing limits the host",
+          "[pools][host][pages]") {
+  HostRig rig(64 * kMiB, UINT64_MAX);
+  void* const kept = rig.pool.allocate(3 * kMiB, rig.s);  // in 4 MiB of pages
+  std::vector<MemoryShortage> shortages;
+  rig.allocator.registerReclaimCallback([&](const MemoryShortage& shortage) {
+    shortages.push_back(shortage);
+    return false;
+  });
+  rig.sim().faults().failAll(Call::kCreateHostPage, ErrorKind::kOther);
+  const std::string text =
+      refusalOf<OutOfMemory>([&] { (void)rig.pool.allocate(20 * kMiB, rig.s); });
+  INFO(text);
+  CHECK(text.find("1.00 MiB is free") != std::string::npos);
+  CHECK(text.find("although the host has room") != std::string::npos);
+  REQUIRE(shortages.size() == 1);
+  CHECK(shortages[0].missing == 20 * kMiB);
+  rig.free(kept);
+}
+
+TEST_CASE("queued work on the device's memory is no reason for a shortage of the host's",
+          "[pools][host][pages]") {
+  HostRig rig(64 * kMiB, 32 * kMiB);
+  const Stream t = rig.stream();
+  void* const used = rig.allocate(20 * kMiB, rig.s);
+  rig.join(t, rig.s);
+  rig.allocator.recordStream(used, t);
+  const sim::Access access{toAddress(used), kMiB, sim::AccessKind::kWrite};
+  rig.sim().launch(t, {"long", {access}, 10'000'000'000, {}}).orThrow();
+  rig.free(used);
+  Graph graph(rig.pools);
+  const Stream captured = rig.stream();
+  graph.captureBegin(captured, rig.id(), CaptureMode::kRelaxed);  // which waits for nothing
+  const std::string text = refusalOf<OutOfMemory>([&] { (void)rig.allocate(60 * kMiB, captured); });
+  graph.captureEnd();
+  INFO(text);
+  CHECK(text.find("in use by queued work 20.00 MiB") != std::string::npos);
+  CHECK(text.find("queued work of other streams") == std::string::npos);
+  CHECK(text.find("more would have made it fit") != std::string::npos);
 }
 
 TEST_CASE("any device call of a host pool may fail, and nothing is lost", "[pools][host][pages]") {

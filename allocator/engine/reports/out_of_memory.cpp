@@ -28,6 +28,7 @@ void add(OutOfMemoryReport& report, const SnapshotSegment& segment) {
     heap.reserved += block.bytes;
     if (block.use == BlockUse::kAllocated) {
       heap.allocated += block.bytes;
+      if (segment.location != report.location) continue;  // its free would not help
       report.holders.push_back({block.address, block.bytes, block.stream});
     } else if (block.use == BlockUse::kPending) {
       heap.pending += block.bytes;
@@ -120,8 +121,9 @@ MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t 
   const std::uint64_t need = bytes + (host ? 0 : engine.limit.over());
   const std::uint64_t left =
       host ? engine.leftFor(kind) : std::min(engine.limit.left(), deviceFree(engine));
-  const std::uint64_t room = free + left;
-  const std::uint64_t missing = room < need ? need - room : bytes;
+  // Any number of bytes may be left.
+  const std::uint64_t lacking = need - std::min(left, need);
+  const std::uint64_t missing = free < lacking ? lacking - free : bytes;
   return {request.bytes, missing, attempt, request.pool->id(), request.stream};
 }
 

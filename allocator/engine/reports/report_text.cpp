@@ -105,10 +105,13 @@ void defaultMisuseHook(const Misuse& misuse) {
 std::string whyUnused(const OutOfMemoryReport& r) {
   std::uint64_t free = 0, pending = 0;
   for (const UnusedMemory& part : r.unused) free += part.bytes;
-  for (const HeapReport& heap : r.heaps) pending += heap.pending;
+  for (const HeapReport& heap : r.heaps) {
+    if (heap.location == r.location) pending += heap.pending;
+  }
   std::string text;
   const bool host = r.location == Location::kHost;
-  if (free + (host ? r.host_left : std::min(roomOf(r), r.device_free)) >= r.rounded) {
+  const std::uint64_t left = host ? r.host_left : std::min(roomOf(r), r.device_free);
+  if (left >= r.rounded || free >= r.rounded - left) {  // any number of bytes may be left
     for (const UnusedMemory& part : r.unused) text += sentence(part);
   }
   if (pending > 0) {
@@ -126,7 +129,7 @@ static std::string adviceOnHost(const OutOfMemoryReport& r) {
            fmt::format("The host admits {} in further pages; {} more would have made it fit.",
                        formatBytes(r.host_left), formatBytes(r.segment - r.host_left));
   }
-  return text + "The device made no page of host memory, although the host has room.";
+  return text + "The device refused a page of host memory, although the host has room.";
 }
 
 std::string OutOfMemoryReport::advice() const {
