@@ -18,7 +18,7 @@ typedef struct cistern_pool_id_t {
   uint64_t uid;
 } cistern_pool_id_t;
 
-/** The place of a pool's memory. */
+/** The place of memory. */
 typedef enum cistern_location_t {
   CISTERN_LOCATION_DEVICE = 0, /**< in the device's own memory */
   CISTERN_LOCATION_HOST = 1,   /**< in the host's, which the device reaches over the bus */
@@ -34,6 +34,11 @@ typedef struct cistern_pool_options_t {
   int32_t location;
   int32_t unused; /**< 0 */
 } cistern_pool_options_t;
+
+/** The place of an allocated block's memory: CISTERN_LOCATION_HOST if any of it is host memory.
+ *  CISTERN_INVALID_POINTER for any other pointer. */
+CISTERN_API cistern_status_t cistern_location_of(cistern_allocator_t allocator, const void* pointer,
+                                                 cistern_location_t* out);
 
 /** A new pool of the allocator: memory that is kept apart. `options` may be null: all off. */
 CISTERN_API cistern_status_t cistern_pool_create(cistern_allocator_t allocator,

@@ -143,6 +143,14 @@ cistern_status_t cistern_block_size(cistern_allocator_t allocator, void* pointer
   });
 }
 
+cistern_status_t cistern_location_of(cistern_allocator_t allocator, const void* pointer,
+                                     cistern_location_t* out) {
+  return aboutBlock(allocator, [&](CachingAllocator& of) {
+    requireGiven(out, "out");
+    *out = cistern_location_t(of.locationOf(pointer));
+  });
+}
+
 cistern_status_t cistern_base_allocation(cistern_allocator_t allocator, void* pointer, void** base,
                                          size_t* bytes) {
   return aboutBlock(allocator, [&](CachingAllocator& of) {

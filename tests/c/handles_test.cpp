@@ -28,6 +28,7 @@ void checkRefused(cistern_allocator_t a) {
   std::size_t bytes = 64;
   std::uint64_t number = 0, more = 0;
   char text[64];
+  cistern_location_t location = CISTERN_LOCATION_HOST;
   cistern_pool_t pool = nullptr;
   cistern_capture_t capture = nullptr;
   cistern_statistics_t statistics{};
@@ -54,6 +55,7 @@ void checkRefused(cistern_allocator_t a) {
       [&] { return cistern_pinned_reset_peak_statistics(a); },
       [&] { return cistern_block_size(a, nullptr, &bytes); },
       [&] { return cistern_base_allocation(a, nullptr, &out, &bytes); },
+      [&] { return cistern_location_of(a, nullptr, &location); },
       [&] { return cistern_stream_create(a, &out); },
       [&] { return cistern_stream_destroy(a, nullptr); },
       [&] { return cistern_stream_synchronize(a, nullptr); },
@@ -78,6 +80,7 @@ void checkRefused(cistern_allocator_t a) {
   }
   CHECK((out == nullptr && pool == nullptr && capture == nullptr));
   CHECK((bytes == 64 && number == 0 && statistics.all.allocation.current == 0));
+  CHECK(location == CISTERN_LOCATION_HOST);
 }
 
 void checkRefused(cistern_pool_t p) {

@@ -109,12 +109,22 @@ static uint64_t held_by(cistern_pool_t pool) {
 static void host_pool(cistern_allocator_t a, void* stream) {
   cistern_pool_t pool = NULL;
   cistern_pool_options_t options;
-  void* p = NULL;
+  cistern_location_t where = CISTERN_LOCATION_DEVICE;
+  void *p = NULL, *q = NULL;
   memset(&options, 0, sizeof options);
   options.size = sizeof options;
   options.location = CISTERN_LOCATION_HOST;
   CHECK_OK(cistern_pool_create(a, &options, &pool));
   CHECK_OK(cistern_pool_allocate(pool, 100 * (size_t)kMiB, stream, &p));
+  CHECK_OK(cistern_allocate(a, 512, stream, &q));
+  CHECK_OK(cistern_location_of(a, p, &where));
+  CHECK(where == CISTERN_LOCATION_HOST);
+  CHECK_OK(cistern_location_of(a, q, &where));
+  CHECK(where == CISTERN_LOCATION_DEVICE);
+  CHECK(cistern_location_of(a, q, NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK_OK(cistern_free(a, q));
+  CHECK(cistern_location_of(a, q, &where) == CISTERN_INVALID_POINTER);
+  CHECK(strstr(cistern_last_error(), "locationOf of ") != NULL);
   cistern_free(a, p);
   CHECK_OK(cistern_pool_destroy(pool));
 }

@@ -23,7 +23,7 @@ def test_what_was_destroyed_cannot_be_used(allocator):
                 other.snapshot, other.empty_cache, other.pool, other.stream, other.memory_info,
                 other.reset_peak_stats, lambda: other.options, lambda: other.limit,
                 lambda: other.buffer(1), lambda: other.block_size(512),
-                lambda: other.base_allocation(512), lambda: other.record_stream(512, None),
+                lambda: other.base_allocation(512), lambda: other.location_of(512), lambda: other.record_stream(512, None),
                 lambda: other.forget_stream(1), lambda: other.set_memory_fraction(0.5),
                 lambda: other.capture(stream), lambda: pool.allocate(1), lambda: pool.id,
                 lambda: pool.use_count, pool.empty_cache, lambda: pool.scope().__enter__(),

@@ -147,10 +147,14 @@ def test_a_pool_lies_in_host_memory(allocator):
         block = pool.allocate(2 * total, stream)
         assert allocator.stats().all.reserved_bytes.current == 0
         where = {segment["location"] for segment in allocator.snapshot()["segments"]}
-        assert where == {"host"}
+        assert where == {"host"} and allocator.location_of(block) is cistern.Location.HOST
+        with allocator.buffer(MIB, stream) as buffer:
+            assert allocator.location_of(buffer.address) is cistern.Location.DEVICE
         with pytest.raises(cistern.InvalidStateError, match="host memory"):
             pool.sleep()
         allocator.free(block)
+        with pytest.raises(cistern.InvalidPointerError, match="locationOf of"):
+            allocator.location_of(block)
     with pytest.raises(cistern.InvalidStateError, match="host memory"):
         allocator.pool(location=cistern.Location.HOST, use_on_oom=True)
     with pytest.raises(ValueError):

@@ -35,7 +35,7 @@ def test_a_second_free_names_the_line_of_the_first(allocator):
     text = said(allocator.free, block)
     assert re.search(rf", freed by {HERE}:{freed} \(first\) on thread \d+$", text), text
     assert said(allocator.free, block) == text  # the second changes nothing
-    for call in (allocator.block_size, allocator.base_allocation):
+    for call in (allocator.block_size, allocator.base_allocation, allocator.location_of):
         assert f":{freed} (first)" in said(call, block)
     assert f":{freed} (first)" in said(allocator.record_stream, block, None)
 

@@ -28,6 +28,7 @@ def memory(allocator: cistern.Allocator, stream: cistern.StreamLike) -> int:
     allocator.record_stream(block, None)
     base: Tuple[int, int] = allocator.base_allocation(block)
     size: int = allocator.block_size(block)
+    place: cistern.Location = allocator.location_of(block)
     allocator.free(block)
     with allocator.buffer(1000, stream) as buffer:
         same: cistern.Buffer = buffer

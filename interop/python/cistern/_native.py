@@ -93,6 +93,7 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "forget_stream": (_HANDLE, _HANDLE),
     "empty_cache": (_HANDLE,),
     "block_size": (_HANDLE, _HANDLE, POINTER(c_size_t)),
+    "location_of": (_HANDLE, _HANDLE, POINTER(c_int)),
     "base_allocation": (_HANDLE, _HANDLE, _OUT, POINTER(c_size_t)),
     "stream_create": (_HANDLE, _OUT),
     "stream_destroy": (_HANDLE, _HANDLE),

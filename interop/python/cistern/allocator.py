@@ -126,6 +126,13 @@ class Allocator(Observed):
         self._about(lib.cistern_block_size, address, ctypes.byref(size))
         return size.value
 
+    def location_of(self, address: SupportsIndex) -> Location:
+        """The place of the memory of the allocated block at `address`: Location.HOST if any of it is host
+        memory. InvalidPointerError if there is no block."""
+        location = ctypes.c_int()
+        self._about(lib.cistern_location_of, address, ctypes.byref(location))
+        return Location(location.value)
+
     def base_allocation(self, address: SupportsIndex) -> Tuple[int, int]:
         """Address and bytes of the segment around the allocated block at `address`.
         InvalidPointerError if there is none."""
