@@ -158,6 +158,7 @@ struct MemoryEvent {
   std::uint64_t bytes = 0;
   Stream stream;  ///< whose blocks lie there
   MempoolId_t pool;
+  Location location = Location::kDevice;  ///< of the memory
 };
 
 /// All memory of an allocator. Addresses that a gone pool or stream has left, with nothing behind

@@ -42,6 +42,7 @@ class RecordingReader final : private trace::LineSink {
     builder_.memory(kKinds[std::size_t(line.kind)], line.address, line.bytes, line.stream,
                     line.pool);
   }
+  void memoryInHost() override { builder_.setLocation(Location::kHost); }
 
   void failed(std::uint64_t bytes, std::uint64_t stream) override {
     Failure failure;

@@ -47,6 +47,7 @@ class SnapshotJson final : public trace::ErrorSite {
     const std::uint64_t stream = bits(segment, "stream");
     const std::uint32_t pool = poolOf(segment);
     const bool in_pages = isTrue(segment, "in_pages");
+    location_ = locationOf(segment);
     if (!in_pages) builder_.memory(EventKind::kReserve, address, bytes, stream, pool);
     const json& blocks = array(segment, "blocks");
     const std::string at = place_;
@@ -72,7 +73,7 @@ class SnapshotJson final : public trace::ErrorSite {
     const std::string state = text(block, "state");
     requireState(state);
     if (in_pages && state != "unmapped" && state != "asleep") {
-      builder_.memory(EventKind::kMap, where.address, bytes, stream, pool);
+      builder_.memory(EventKind::kMap, where.address, bytes, stream, pool, location_);
     }
     const std::uint64_t requested = number(block, "requested");
     if (state == "allocated" || state == "asleep") {
@@ -88,6 +89,15 @@ class SnapshotJson final : public trace::ErrorSite {
     fail(
         fmt::format("expected 'state' to be allocated, pending, free, unmapped or asleep, found {}",
                     trace::quoted(state)));
+  }
+
+  // Snapshots of earlier releases do not have it.
+  Location locationOf(const json& segment) const {
+    if (!segment.contains("location")) return Location::kDevice;
+    const std::string shown = text(segment, "location");
+    if (shown == "host") return Location::kHost;
+    if (shown == "device") return Location::kDevice;
+    fail(fmt::format("expected 'location' to be device or host, found {}", trace::quoted(shown)));
   }
 
   std::uint32_t poolOf(const json& segment) {
@@ -154,6 +164,7 @@ class SnapshotJson final : public trace::ErrorSite {
 
   const std::string& file_;
   std::string place_ = "the snapshot";
+  Location location_ = Location::kDevice;  ///< of the segment that is being read
   RecordingBuilder builder_;
 };
 

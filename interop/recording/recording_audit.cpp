@@ -31,11 +31,16 @@ void checkTables(const Recording& r) {
   for (std::size_t i = 1; i < r.labels.size(); ++i) CISTERN_CHECK(r.labels[i].parent < i);
 }
 
+bool tellsReserved(const Event& event) {
+  return event.kind >= EventKind::kReserve && event.kind <= EventKind::kUnmap;
+}
+
 void checkNumbers(const Recording& r, const Event& event) {
   CISTERN_CHECK(event.stack < r.stacks.size());
   CISTERN_CHECK(event.label < r.labels.size());
   CISTERN_CHECK(event.pool < r.pools.size());
   CISTERN_CHECK(event.stream < r.streams.size());
+  CISTERN_CHECK(event.location == Location::kDevice || tellsReserved(event));
   if (event.kind == EventKind::kFailed) {
     CISTERN_CHECK(event.failure < r.failures.size());
     CISTERN_CHECK(event.value == r.failures[event.failure].requested);
@@ -74,10 +79,6 @@ void checkEvent(Walk& walk, std::size_t number) {
   } else if (event.kind == EventKind::kFree || event.kind == EventKind::kUsesEnd) {
     checkEnd(walk, event);
   }
-}
-
-bool tellsReserved(const Event& event) {
-  return event.kind >= EventKind::kReserve && event.kind <= EventKind::kUnmap;
 }
 
 }  // namespace

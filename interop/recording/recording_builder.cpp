@@ -193,11 +193,12 @@ void RecordingBuilder::endUses(std::uint64_t allocation) {
 }
 
 void RecordingBuilder::memory(EventKind kind, std::uint64_t address, std::uint64_t bytes,
-                              std::uint64_t stream, std::uint64_t pool) {
+                              std::uint64_t stream, std::uint64_t pool, Location location) {
   require(pool, recording_.pools.size(), "pool");
   Event& event = push(kind, bytes, stream);
   event.address = address;
   event.pool = static_cast<std::uint32_t>(pool);
+  event.location = location;
   recording_.has_reserved = true;
 }
 

@@ -54,7 +54,7 @@ class RecordingBuilder {
   void endUses(std::uint64_t allocation);
   /// Pre: kind is one of kReserve, kRelease, kMap, kUnmap.
   void memory(EventKind kind, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream,
-              std::uint64_t pool);
+              std::uint64_t pool, Location location = Location::kDevice);
   /// `failure.requested` is the size of the event.
   void fail(std::uint64_t stream, const Whereabouts& where, Failure failure);
   void mark(std::string text);
@@ -64,6 +64,8 @@ class RecordingBuilder {
   void setDelta(std::uint64_t delta_us);
   /// Says more of the last event. Pre: it is no kFree, kUsesEnd or kMark.
   void setWhere(const Whereabouts& where);
+  /// Says more of the last event. Pre: it is one of memory().
+  void setLocation(Location location) { recording_.events.back().location = location; }
   /// Says more of the last event. Pre: it is a failed request.
   void setFailure(Failure failure);
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cistern/types.hpp"
 #include "interop/trace/trace.hpp"
 
 namespace cistern::recording {
@@ -63,6 +64,7 @@ struct Event {
   std::uint32_t stream = 0;   ///< an index of Recording::streams
   std::uint32_t failure = 0;  ///< kFailed: an index of Recording::failures
   EventKind kind = EventKind::kAllocate;
+  Location location = Location::kDevice;  ///< kReserve … kUnmap: of the memory
 };
 static_assert(sizeof(Event) <= 48);
 
@@ -94,6 +96,7 @@ enum class Source : std::uint8_t { kTrace, kDump, kSnapshot, kPytorch, kRmm };
 ///   stacks[0], labels[0], pools[0] and streams[0] are the empty stack, no label, the default pool
 ///   and the default stream; node.parent < the node's own number;
 ///   time_us never falls from one event to the next;
+///   location is kDevice unless the event is one of kReserve … kUnmap;
 ///   first_recorded <= events.size();
 ///   all texts are UTF-8.
 struct Recording {

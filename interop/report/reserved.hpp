@@ -9,21 +9,23 @@
 
 namespace cistern::report {
 
-/// Whether an event takes memory from the device, or puts some behind addresses.
+/// Whether an event takes memory, the device's or the host's, or puts some behind addresses.
 inline bool takesMemory(const recording::Event& event) {
   return event.kind == recording::EventKind::kReserve || event.kind == recording::EventKind::kMap;
 }
-/// Whether an event gives memory back to the device, or takes it away from addresses.
+/// Whether an event gives memory back, or takes it away from addresses.
 inline bool givesMemoryBack(const recording::Event& event) {
   return event.kind == recording::EventKind::kRelease || event.kind == recording::EventKind::kUnmap;
 }
 
-/// Bytes that are reserved, as events change them.
+/// Bytes of the device's memory that are reserved, as events change them. Limits do not count
+/// pages of host memory.
 class ReservedBytes {
  public:
   /// An event that is not about reserved memory changes nothing. More may be given back than was
   /// taken: recordings can begin in the middle.
   void apply(const recording::Event& event) {
+    if (event.location == Location::kHost) return;
     if (takesMemory(event)) bytes_ += event.value;
     if (givesMemoryBack(event)) bytes_ -= event.value < bytes_ ? event.value : bytes_;
   }
@@ -33,10 +35,10 @@ class ReservedBytes {
   std::uint64_t bytes_ = 0;
 };
 
-/// The bytes that are reserved after the first `done` events.
+/// The bytes of the device's memory that are reserved after the first `done` events.
 std::uint64_t reservedBytesAfter(const recording::Recording& recording, std::uint64_t done);
 
-/// The ranges that are reserved after the first `done` events.
+/// The ranges that are reserved after the first `done` events, in the host's memory too.
 recording::ReservedRanges reservedAfter(const recording::Recording& recording, std::uint64_t done);
 
 }  // namespace cistern::report

@@ -38,6 +38,9 @@ void tellSnapshot(DeviceState& state) {
 void DeviceState::tellMemoryEvents(const Context& context) {
   const std::lock_guard lock(telling_);
   for (const cistern::MemoryEvent& event : allocator.takeMemoryEvents()) {
+    // As in a snapshot: segments are the device's memory. Trackers register them with networks,
+    // which do not reach the host's.
+    if (event.location == cistern::Location::kHost) continue;
     history.add({actionOf(event.action), std::size_t(event.address), std::size_t(event.bytes),
                  reinterpret_cast<cudaStream_t>(event.stream.raw), pools.nameOf(event.pool)},
                 context);

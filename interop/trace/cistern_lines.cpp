@@ -73,6 +73,9 @@ class LineReader {
     line.pool = number("the number of a pool");
     sink_.memory(line);
     readDelta();
+    if (cursor_.atLineEnd()) return;
+    if (cursor_.field(' ') != "host") cursor_.failExpected("'host', or the end of the line");
+    sink_.memoryInHost();
   }
 
   MemoryLine::Kind memoryKind() {

@@ -43,6 +43,8 @@ class LineSink {
   virtual void free(std::uint64_t allocation) = 0;
   virtual void usesEnd(std::uint64_t allocation) = 0;
   virtual void memory(const MemoryLine& line) = 0;
+  /// The memory of the `r` line lies in the host's memory. Comes after `elapsed`.
+  virtual void memoryInHost() = 0;
   virtual void failed(std::uint64_t bytes, std::uint64_t stream) = 0;
   virtual void mark(std::string text) = 0;
 

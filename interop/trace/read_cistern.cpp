@@ -33,6 +33,7 @@ class CisternReader final : private LineSink {
     kept_ = true;
   }
   void memory(const MemoryLine&) override { kept_ = false; }
+  void memoryInHost() override {}
   void failed(std::uint64_t, std::uint64_t) override { kept_ = false; }
   void mark(std::string) override { kept_ = false; }
 

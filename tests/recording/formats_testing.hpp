@@ -27,6 +27,7 @@ inline Recording sampleRecording() {
       "f 0 7\n"
       "a 70 0 1 100400 0 0 0\n"
       "e 0 3\n"
+      "r map 400000 8192 0 1 0 host\nr unmap 400000 4096 0 1 0 host\n"
       "o 4096 0 1 1 1 0 {\"requested\":4096,\"device_free\":12,\"unused\":[{\"why\":\"too_small\","
       "\"bytes\":1000,\"largest\":600}],\"advice\":\"less\"}\n");
 }

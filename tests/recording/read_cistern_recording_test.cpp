@@ -78,6 +78,21 @@ TEST_CASE("a recording keeps its events in order, each with its time and place")
   CHECK((failure.unused[0].why == "too_small" && failure.unused[0].largest == 600));
 }
 
+TEST_CASE("a recording says which memory lies in the host's") {
+  const Recording r = parsed(
+      "#\nr map 1000 4096 0 0 0\nr map 2000 512 0 0 3 host\na 512 0 0 2000 0 0 0\n"
+      "r unmap 2000 512 0 0 4 host\n");
+  REQUIRE(r.events.size() == 4);
+  CHECK(r.events[0].location == Location::kDevice);
+  CHECK(r.events[1].location == Location::kHost);
+  CHECK((r.events[1].address == 0x2000 && r.events[1].time_us == 3));
+  CHECK(r.events[3].location == Location::kHost);
+  CHECK(complaint("#\nr map 1000 4096 0 0 0 disk\na 1 0 0\n") ==
+        "t:2:23: expected 'host', or the end of the line, found 'disk'");
+  CHECK(complaint("#\nr map 1000 4096 0 0 0 host 1\na 1 0 0\n") ==
+        "t:2:27: expected the end of the line, found ' 1'");
+}
+
 TEST_CASE("the trace of a recording is the one that a replay reads from the same file") {
   const trace::Trace replayed = trace::parseTrace(kWhole, "t");
   audit(replayed);

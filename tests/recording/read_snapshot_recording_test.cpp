@@ -48,6 +48,22 @@ TEST_CASE("a block that is asleep in a snapshot lives, and has no memory") {
   CHECK(r.events.front().value == 1000);
 }
 
+TEST_CASE("a snapshot says which memory lies in the host's") {
+  const auto at = [](const std::string& location) {
+    return replaced(kSnapshot, "\"in_pages\":true", "\"in_pages\":true,\"location\":" + location);
+  };
+  const Recording r = parsed(at("\"host\""));
+  for (const Event& event : r.events) {
+    if (event.kind != EventKind::kMap && event.kind != EventKind::kReserve) continue;
+    CHECK((event.location == Location::kHost) == (event.kind == EventKind::kMap));
+  }
+  for (const Event& event : parsed(at("\"device\"")).events)
+    CHECK(event.location == Location::kDevice);
+  CHECK(complaint(at("\"disk\"")) ==
+        "t: segments[0]: expected 'location' to be device or host, found 'disk'");
+  CHECK(complaint(at("7")) == "t: segments[0]: expected location to be a string, found number");
+}
+
 TEST_CASE("a fault in a snapshot of Cistern is named with its place") {
   CHECK(complaint(replaced(kSnapshot, "\"version\":1", "\"version\":2")) ==
         "t: the snapshot: expected version 1, found 2");

@@ -18,9 +18,12 @@ TEST_CASE("a snapshot that is written is read with the same events") {
   const Recording after = readRecordings(file.path()).at(0);
   audit(after);
   CHECK(after.device == "cuda:1");
-  REQUIRE(after.events.size() == before.events.size());
+  std::vector<Event> of_the_device = before.events;
+  CHECK(std::erase_if(of_the_device,
+                      [](const Event& event) { return event.location == Location::kHost; }) == 2);
+  REQUIRE(after.events.size() == of_the_device.size());
   std::size_t at = 0;
-  for (const Event& event : before.events) {
+  for (const Event& event : of_the_device) {
     const Event& read = after.events[at++];
     CHECK((read.kind == event.kind && read.value == event.value));
     CHECK((read.address == event.address && read.time_us == event.time_us));

@@ -21,6 +21,14 @@ TEST_CASE("the time line has asked, allocated and reserved bytes, and the limit"
   CHECK(line["limit"] == 4000000);
 }
 
+TEST_CASE("what is reserved is the device's memory, not the host's") {
+  const json model = testing::modelOfText(
+      "r alloc 100000 4096 0 0 0\nr map 200000 65536 0 0 0 host\na 100 0 0 200000 0 0 0\n"
+      "a 100 0 0 100000 0 0 0\nr unmap 200000 65536 0 0 5 host\n");
+  CHECK(model["timeline"]["reserved"].front() == 4096);
+  CHECK(model["timeline"]["reserved"].back() == 4096);
+}
+
 TEST_CASE("a block takes memory until its last use ends") {
   const json model = testing::modelOfText("a 512 0 0\na 512 1 10\nf 0 10\ne 0 100\n");
   const json& allocated = model["timeline"]["allocated"];

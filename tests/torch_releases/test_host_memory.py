@@ -115,6 +115,26 @@ def test_states_that_are_there_move_and_so_do_loaded_ones():
     assert all(map(in_host, states_of(optimizer)))
 
 
+def test_a_history_has_the_blocks_and_no_segments():
+    torch.cuda.empty_cache()
+    torch.cuda.memory._record_memory_history()
+    with cistern.torch.host_memory():
+        host = torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+    device = torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+    snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(None)
+    mapped = [(event["addr"], event["addr"] + event["size"]) for event in snapshot["device_traces"][0]
+              if event["action"] == "segment_map"]
+    mapped += [(each["address"], each["address"] + each["total_size"]) for each in snapshot["segments"]]
+
+    def within(tensor):
+        return any(begin <= tensor.data_ptr() < end for begin, end in mapped)
+
+    assert within(device) and not within(host)
+    made = {event["addr"] for event in snapshot["device_traces"][0] if event["action"] == "alloc"}
+    assert {host.data_ptr(), device.data_ptr()} <= made
+
+
 def test_an_optimizer_may_go():
     optimizer = cistern.torch.host_optimizer_state(torch.optim.Adam(parameters(), lr=1e-3))
     optimizer.step()

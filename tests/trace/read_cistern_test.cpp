@@ -76,6 +76,11 @@ TEST_CASE("sizes from zero to 2^60 are taken") {
   CHECK(parsed("a 0 0 0\na 1152921504606846976 0 0\n").peak_requested_bytes == 1ull << 60);
 }
 
+TEST_CASE("a replay passes over memory that lies in the host's") {
+  const Trace trace = parsed("#\nr map 1000 4096 0 0 2 host\na 100 0 1\nf 0 5\n");
+  CHECK(trace.events == Events{allocation(100, 0, 3), release(0, 0, 5)});
+}
+
 TEST_CASE("a fault in Cistern's format is named with line, column and what was expected") {
   struct Case {
     const char* content;

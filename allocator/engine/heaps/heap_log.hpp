@@ -6,11 +6,11 @@
 
 namespace cistern {
 
-/// Notes an event of the heap's memory while the log is on. If the host is short of memory, the
-/// event is lost.
+/// Notes an event of the heap's memory, which lies at `location`, while the log is on. If the host
+/// is short of memory, the event is lost.
 inline void note(MemoryLog& log, MemoryAction action, Address address, std::uint64_t bytes,
-                 const Heap& heap) noexcept {
-  if (log.on()) log.note({action, address, bytes, heap.stream(), heap.pool().id()});
+                 const Heap& heap, Location location = Location::kDevice) noexcept {
+  if (log.on()) log.note({action, address, bytes, heap.stream(), heap.pool().id(), location});
 }
 
 }  // namespace cistern

@@ -179,11 +179,11 @@ void History::changed(const MemoryEvent& event) noexcept try {
   if (!on()) return;
   const std::uint32_t pool = numberOf(event.pool);
   if (comes) {
-    reserved_.add(event.address, {event.bytes, event.stream, pool, pages});
+    reserved_.add(event.address, {event.bytes, event.stream, pool, pages, event.location});
   } else {
     reserved_.remove(event.address, event.bytes);
   }
-  push({0, event.address, event.bytes, event.stream, 0, 0, pool, kind});
+  push({0, event.address, event.bytes, event.stream, 0, 0, pool, kind, false, event.location});
 } catch (const std::bad_alloc&) {
   const MutexLock lock(mutex_);
   ++lost_;

@@ -28,7 +28,8 @@ struct HistoryEvent {
   std::uint32_t label = 0;  ///< a number of Labels
   std::uint32_t pool = 0;   ///< a number of the history's; 0: the default pool
   HistoryKind kind = HistoryKind::kAllocate;
-  bool pending = false;  ///< kFree: kUsesEnd follows
+  bool pending = false;                   ///< kFree: kUsesEnd follows
+  Location location = Location::kDevice;  ///< kReserve … kUnmap: of the memory
 };
 static_assert(sizeof(HistoryEvent) <= 48);
 

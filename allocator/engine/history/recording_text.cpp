@@ -21,12 +21,16 @@ LivingBlock blockOf(const HistoryEvent& event, bool pending) {
 constexpr const char* kWhy[] = {"too_small",  "kept_whole",    "other_stream", "incomplete",
                                 "other_pool", "held_in_place", "freed_since"};
 
+// The device's figures have no part in a shortage of host memory.
 std::string factsOf(const OutOfMemoryReport& report) {
   std::string text =
-      fmt::format(R"({{"requested":{},"rounded":{},"limit":{},"device_total":{},"device_free":{},)"
-                  R"("reserved":{},"allocated":{},"unused":[)",
-                  report.requested, report.rounded, report.limit, report.device_total,
-                  report.device_free, report.reserved, report.allocated);
+      fmt::format(R"({{"requested":{},"rounded":{},)", report.requested, report.rounded);
+  if (report.location == Location::kDevice) {
+    text += fmt::format(
+        R"("limit":{},"device_total":{},"device_free":{},"reserved":{},"allocated":{},)",
+        report.limit, report.device_total, report.device_free, report.reserved, report.allocated);
+  }
+  text += R"("unused":[)";
   const auto end = std::back_inserter(text);
   for (const UnusedMemory& part : report.unused) {
     fmt::format_to(end, R"({}{{"why":"{}","bytes":{},"largest":{}}})",
@@ -47,7 +51,7 @@ HistoryStart startOf(const HistoryPart& whole) {
   for (auto at = whole.events.rbegin(); at != whole.events.rend(); ++at) {
     const HistoryEvent& event = *at;
     const auto range = [&](bool pages) {
-      return ReservedRange{event.bytes, event.stream, event.pool, pages};
+      return ReservedRange{event.bytes, event.stream, event.pool, pages, event.location};
     };
     switch (event.kind) {
       case HistoryKind::kAllocate:
@@ -126,7 +130,8 @@ void RecordingText::add(const HistoryPart& part) {
 void RecordingText::addEvent(const HistoryEvent& event, const HistoryNote* note) {
   const std::uint64_t delta = deltaTo(event.time_us);
   const auto range = [&](std::string_view kind) {
-    addRange(kind, event.address, {event.bytes, event.stream, event.pool, false}, delta);
+    addRange(kind, event.address, {event.bytes, event.stream, event.pool, false, event.location},
+             delta);
   };
   switch (event.kind) {
     case HistoryKind::kAllocate:
@@ -185,8 +190,9 @@ void RecordingText::addUsesEnd(Address address, std::uint64_t delta) {
 void RecordingText::addRange(std::string_view kind, Address address, const ReservedRange& range,
                              std::uint64_t delta) {
   const std::uint32_t pool = poolNumber(range.pool);
-  fmt::format_to(std::back_inserter(text_), "r {} {:x} {} {} {} {}\n", kind, address, range.bytes,
-                 streamNumber(range.stream), pool, delta);
+  fmt::format_to(std::back_inserter(text_), "r {} {:x} {} {} {} {}{}\n", kind, address, range.bytes,
+                 streamNumber(range.stream), pool, delta,
+                 range.location == Location::kHost ? " host" : "");
 }
 
 void RecordingText::addFailure(const HistoryEvent& event, const HistoryNote* note,

@@ -16,6 +16,7 @@ struct ReservedRange {
   Stream stream;
   std::uint32_t pool = 0;  ///< a number of the history's
   bool pages = false;      ///< else a segment
+  Location location = Location::kDevice;
 };
 
 /// No two ranges overlap.

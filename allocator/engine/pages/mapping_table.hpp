@@ -193,7 +193,9 @@ class MappingTable {
 
  private:
   void tell(MemoryAction action, const Mapping& mapping) noexcept {
-    if (log_) note(*log_, action, mapping.deviceAddress(), mapping.bytes(), *mapping.range->home);
+    if (log_ == nullptr) return;
+    note(*log_, action, mapping.deviceAddress(), mapping.bytes(), *mapping.range->home,
+         mapping.page->location);
   }
   void noteStale(Mapping& mapping) noexcept {
     if (mapping.removable()) stale_.splice(stale_.end(), used_, mapping.self);

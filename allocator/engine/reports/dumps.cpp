@@ -46,7 +46,8 @@ std::uint32_t numberOf(MempoolId_t pool, std::vector<MempoolId_t>& pools) {
 void add(HistoryPart& part, const SnapshotSegment& segment) {
   const std::uint32_t pool = numberOf(segment.pool, part.pools);
   const auto reserve = [&](Address from, Address end) {
-    if (from != end) part.reserved.add(from, {end - from, segment.stream, pool, segment.in_pages});
+    if (from == end) return;
+    part.reserved.add(from, {end - from, segment.stream, pool, segment.in_pages, segment.location});
   };
   Address from = segment.address;
   for (const SnapshotBlock& block : segment.blocks) {

@@ -61,22 +61,24 @@ void addBlock(History& to, const Heap& heap, const Block& block) {
 
 // In a range pages lie where a mapping is current. Behind a block that sleeps there is none.
 void addMemory(History& to, const Heap& heap, const HeapSegment& segment) {
-  const auto add = [&](Address from, Address end) {
-    if (from != end)
-      to.addReserved(from, {end - from, heap.stream(), 0, isRange(segment)}, heap.pool().id());
+  const auto add = [&](Address from, Address end, Location at) {
+    if (from == end) return;
+    to.addReserved(from, {end - from, heap.stream(), 0, isRange(segment), at}, heap.pool().id());
   };
-  if (!isRange(segment)) return add(segment.device_base, segment.deviceEnd());
+  if (!isRange(segment)) return add(segment.device_base, segment.deviceEnd(), Location::kDevice);
   const auto& range = static_cast<const pages::PageRange&>(segment);
   Address from = 0, end = 0;
+  Location at = Location::kDevice;
   pages::forEachMapping(range, range.base, range.end(), [&](const pages::Mapping& mapping) {
     if (!mapping.isCurrent()) return;
-    if (mapping.deviceAddress() != end) {
-      add(from, end);
+    if (mapping.deviceAddress() != end || mapping.page->location != at) {
+      add(from, end, at);
       from = mapping.deviceAddress();
+      at = mapping.page->location;
     }
     end = mapping.deviceAddress() + mapping.bytes();
   });
-  add(from, end);
+  add(from, end, at);
 }
 
 void addAll(History& to, const std::vector<Heap*>& heaps) {

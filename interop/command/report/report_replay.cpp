@@ -77,6 +77,7 @@ class PlacingWatch final : public ColumnWatch {
       event.time_us = nowUs();
       event.address = change.address;
       event.value = change.bytes;
+      event.location = change.location;
       if (const auto number = stage_.numberOf(change.stream)) event.stream = streams_[*number];
       placing_.memory.push_back(event);
       placing_.before.push_back(event_before());

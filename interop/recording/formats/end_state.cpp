@@ -34,6 +34,7 @@ std::vector<Placed> livingBlocks(const Recording& recording) {
 ReservedRanges rangesAtEnd(const Recording& recording) {
   ReservedRanges ranges;
   for (const Event& event : recording.events) {
+    if (event.location == Location::kHost) continue;  // a picture of the device's memory
     const std::uint64_t end = endOf(event.address, event.value);
     if (event.kind == EventKind::kReserve || event.kind == EventKind::kMap) {
       ranges.add({event.address, end, event.stream, event.pool, event.kind == EventKind::kMap});

@@ -31,6 +31,7 @@ class Sampler {
  private:
   void apply(const Event& event) {
     now_.time_us = event.time_us;
+    if (event.location == Location::kHost) return;  // reserved is the device's memory
     const std::size_t pool = std::min<std::size_t>(event.pool, pools_ - 1);
     switch (event.kind) {
       case EventKind::kAllocate:

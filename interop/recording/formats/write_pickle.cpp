@@ -126,7 +126,9 @@ class RecordingPickler {
 
   // ---- Events ----
 
+  // PyTorch has no word for memory that lies in the host's: its reserved memory is the device's.
   void writeEvent(const Event& event, std::uint64_t bytes, bool waits) {
+    if (event.location == Location::kHost) return;
     switch (event.kind) {
       case EventKind::kAllocate:
         return writeEntry("alloc", event, bytes);

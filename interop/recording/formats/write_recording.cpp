@@ -119,8 +119,8 @@ class RecordingWriter {
     constexpr std::array kNames = {"alloc", "free", "map", "unmap"};
     const auto kind =
         static_cast<std::size_t>(event.kind) - static_cast<std::size_t>(EventKind::kReserve);
-    out_.format("r {} {:x} {} {} {} {}\n", kNames[kind], event.address, event.value, event.stream,
-                event.pool, delta);
+    out_.format("r {} {:x} {} {} {} {}{}\n", kNames[kind], event.address, event.value, event.stream,
+                event.pool, delta, event.location == Location::kHost ? " host" : "");
   }
 
   const Recording& recording_;
