@@ -20,6 +20,7 @@ namespace cistern::test {
 /// A small device, its allocator and pools.
 struct FaultRig {
   static constexpr std::uint64_t kCapacity = 256 * kMiB;
+  static constexpr std::uint64_t kHostCapacity = 128 * kMiB;  ///< for pages of host memory
 
   explicit FaultRig(std::string_view conf);
   FaultRig(const FaultRig&) = delete;

@@ -79,6 +79,16 @@ class MappingTable {
     tell(MemoryAction::kPageUnmap, mapping);
   }
 
+  /// Each record has the other's memory from now on, and all else that it had. Pre: the memory is
+  /// mapped where `page` has its current mapping, its only one; `other` has none.
+  void exchangeMemory(PhysicalPage& page, PhysicalPage& other) noexcept {
+    CISTERN_CHECK(page.mappings.size() == 1 && other.mappings.empty());
+    tell(MemoryAction::kPageUnmap, *page.current);
+    std::swap(page.handle, other.handle);
+    std::swap(page.kind, other.kind);
+    tell(MemoryAction::kPageMap, *page.current);
+  }
+
   /// The page's home is this mapping from now on.
   void makeHome(Mapping& mapping) noexcept {
     std::vector<Mapping*>& all = mapping.page->mappings;
@@ -195,7 +205,7 @@ class MappingTable {
   void tell(MemoryAction action, const Mapping& mapping) noexcept {
     if (log_ == nullptr) return;
     note(*log_, action, mapping.deviceAddress(), mapping.bytes(), *mapping.range->home,
-         mapping.page->location);
+         locationOf(mapping.page->kind));
   }
   void noteStale(Mapping& mapping) noexcept {
     if (mapping.removable()) stale_.splice(stale_.end(), used_, mapping.self);

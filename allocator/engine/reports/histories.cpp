@@ -71,10 +71,10 @@ void addMemory(History& to, const Heap& heap, const HeapSegment& segment) {
   Location at = Location::kDevice;
   pages::forEachMapping(range, range.base, range.end(), [&](const pages::Mapping& mapping) {
     if (!mapping.isCurrent()) return;
-    if (mapping.deviceAddress() != end || mapping.page->location != at) {
+    if (mapping.deviceAddress() != end || locationOf(mapping.page->kind) != at) {
       add(from, end, at);
       from = mapping.deviceAddress();
-      at = mapping.page->location;
+      at = locationOf(mapping.page->kind);
     }
     end = mapping.deviceAddress() + mapping.bytes();
   });

@@ -137,8 +137,7 @@ class Exchange {
     const SizeKind kind = page.counted_as;
     const MutexLock lock(heap.mutex());
     state_.count(page, nullptr, kind);
-    std::swap(page.handle, other.handle);
-    std::swap(page.kind, other.kind);
+    state_.table.exchangeMemory(page, other);
     state_.count(page, &heap, kind);
   }
 
