@@ -1,6 +1,4 @@
 // The walk that checks what free_index.hpp, address_heap.hpp and size_tree.hpp promise.
-#include <vector>
-
 #include "allocator/base/check.hpp"
 #include "allocator/layout/address_heap.hpp"
 #include "allocator/layout/free_index.hpp"
@@ -22,20 +20,30 @@ void auditInTree(const Block& b, const Block* before) {
   CISTERN_CHECK(parent == nullptr || size_tree::priority(*parent) > size_tree::priority(b));
 }
 
-// Calls visit(block, the one before) for all under a root, from left to right.
-// An explicit stack: a heap's left children may hang as deep as the bin is large.
+// Each link is checked before the walk goes along it, so that the way back leads home.
+const Block* leftmost(const Block* b) {
+  for (; b->links.left; b = b->links.left) CISTERN_CHECK(b->links.left->links.parent == b);
+  return b;
+}
+
+// The next from left to right; null after the last.
+const Block* following(const Block* b) {
+  if (const Block* const right = b->links.right) {
+    CISTERN_CHECK(right->links.parent == b);
+    return leftmost(right);
+  }
+  while (b->links.parent && b->links.parent->links.right == b) b = b->links.parent;
+  return b->links.parent;
+}
+
+// Calls visit(block, the one before) for all under a root, from left to right. It takes no host
+// memory, as verbs that must not fail are audited too; and no recursion: a heap's left children may
+// hang as deep as the bin is large.
 template <class Visit>
 void walk(const Block* root, Visit visit) {
-  std::vector<const Block*> above;
   const Block* before = nullptr;
-  for (const Block* b = root; b || !above.empty();) {
-    for (; b; b = b->links.left) above.push_back(b);
-    const Block* here = above.back();
-    above.pop_back();
-    visit(*here, before);
-    before = here;
-    b = here->links.right;
-  }
+  for (const Block* b = root ? leftmost(root) : nullptr; b; before = b, b = following(b))
+    visit(*b, before);
 }
 
 void auditLinks(const Block& b) {

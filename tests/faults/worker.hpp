@@ -10,11 +10,6 @@
 #include "tests/pools/pools_support.hpp"
 #include "tests/support/quiet_device.hpp"
 
-// The audits of the audit build need host memory by themselves.
-#if defined(CISTERN_COUNTS_HOST_MEMORY) && !defined(CISTERN_AUDIT_BUILD)
-#define CISTERN_REFUSES_HOST_MEMORY
-#endif
-
 namespace cistern::test {
 
 /// A small device, its allocator and pools.
@@ -96,7 +91,7 @@ class Worker {
   template <class Verb>
   bool attempt(Verb& verb) {
     try {
-#if defined(CISTERN_REFUSES_HOST_MEMORY)
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
       const AtHostAllocations refusal([this] {
         if (refusal_.covers(++requests_)) throw std::bad_alloc();
       });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/host_memory/host_memory.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern {
@@ -221,6 +222,25 @@ TEST_CASE("totals count busy, split and whole memory exactly") {
   layout.release(*c, 3);
   totalsAre(0, 0, 0, 0);
 }
+
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+// The audit build audits verbs that must not fail, also while the host has no memory.
+TEST_CASE("an audit takes no host memory") {
+  Layout layout;
+  Segment small = segmentOf(2'000), large = segmentOf(3'000'000, kBase + (Address{1} << 40));
+  for (Segment* segment : {&small, &large}) layout.add(*segment, 0);
+  std::vector<Block*> blocks;
+  for (int i = 0; i < 200; ++i) blocks.push_back(layout.allocate(3));
+  for (std::uint32_t i = 0; i < 100; ++i) blocks.push_back(layout.allocate(4'200 + i % 3 * 7'000));
+  for (std::size_t i = 0; i < blocks.size(); i += 2) layout.release(*blocks[i], 0);
+  Block* const free = layout.freeBlocks().largest();
+  layout.prepareHoles(1);
+  layout.punch(*free, free->address() + kGranule, free->address() + 2 * kGranule);
+  const std::uint64_t before = test::hostAllocations();
+  layout.audit();
+  CHECK(test::hostAllocations() == before);
+}
+#endif
 
 TEST_CASE("a million live blocks cost at most 128 bytes of host memory each") {
   constexpr std::size_t kLive = test::kSlowBuild ? 100'000 : 1'000'000;

@@ -10,7 +10,7 @@
 
 namespace cistern::storm {
 
-#if defined(CISTERN_COUNTS_HOST_MEMORY) && !defined(CISTERN_AUDIT_BUILD)
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
 /// While it lives, each second request of the calling thread for host memory fails. Counts them.
 class HostFailures {
  public:
@@ -28,7 +28,7 @@ class HostFailures {
   std::optional<test::AtHostAllocations> at_;
 };
 #else
-// The address sanitizer has a new of its own, and audits ask for memory.
+// The address sanitizer has a new of its own.
 struct HostFailures {
   HostFailures(bool, std::atomic<std::uint64_t>&) {}
 };
