@@ -210,8 +210,8 @@ class CISTERN_API CachingAllocator {
   /// there is room. At most `most` bytes move. It waits for the stream. What graphs, exports or
   /// other streams hold never moves. Pre: until it returns, nothing uses blocks of `stream`, nor is
   /// launched on it. Throws InvalidArgument for a stream that the device does not know or that is
-  /// being captured, DeviceFailure if the device cannot wait, std::bad_alloc; then nothing has
-  /// moved.
+  /// being captured, and DeviceFailure if the device cannot wait; then nothing has moved. Throws
+  /// std::bad_alloc; then less has.
   SettleReport settle(Stream stream, std::uint64_t most = UINT64_MAX);
   /// The blocks that lie there, and how much did. Throws std::bad_alloc.
   OverflowReport overflow() const;

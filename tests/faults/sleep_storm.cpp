@@ -74,7 +74,7 @@ void SleepStorm::open(Place& place, bool graphs, Location location) {
 }
 
 std::uint64_t SleepStorm::someBytes() {
-  const std::uint64_t most[] = {kKiB, 64 * kKiB, 900 * kKiB, 2 * kMiB, 5 * kMiB};
+  const std::uint64_t most[] = {kKiB, 64 * kKiB, 900 * kKiB, 2 * kMiB, (overflow_ ? 9 : 5) * kMiB};
   return (1 + below(most[below(5)] / 4)) * 4 + 508;
 }
 
@@ -372,16 +372,33 @@ void SleepStorm::share(Place& place) {
 
 // The default pool takes memory that sleep has given back.
 void SleepStorm::hog() {
-  if (hogs_.size() >= 3 || (!hogs_.empty() && chance(60))) {
-    if (hogs_.empty()) return;
-    allocator_.free(hogs_.back());
-    hogs_.pop_back();
-    return;
-  }
+  if (overflow_ && hogs_.size() >= 2 && chance(70)) return passOn();
+  if (hogs_.size() >= 3 || (!hogs_.empty() && chance(60))) return freeHog();
+  const std::uint64_t bytes = (10 + below(overflow_ ? 20 : 60)) * kMiB;
   void* block = nullptr;
-  if (attempt("hog",
-              [&] { block = allocator_.allocate((10 + below(overflow_ ? 20 : 60)) * kMiB, s_); }))
-    hogs_.push_back(block);
+  if (!attempt("hog", [&] { block = allocator_.allocate(bytes, s_); })) return;
+  hogs_.push_back({block, bytes, next_seed_++});
+  fill(s_, block, bytes, *hogs_.back().seed);
+}
+
+// A step: blocks that come and go while the others live on.
+void SleepStorm::passOn() {
+  for (int i = 0; i < 3; ++i) {
+    const bool done = attempt("pass on", [&] {
+      void* const block = allocator_.allocate(16 * kMiB, s_);
+      const HostAllocationsApart apart;
+      fill(s_, block, 16 * kMiB, 77);
+      check(s_, block, 16 * kMiB, 77);
+      allocator_.free(block);
+    });
+    if (done) settle(s_);
+  }
+}
+
+void SleepStorm::freeHog() {
+  check(s_, hogs_.back().at, hogs_.back().bytes, *hogs_.back().seed);
+  allocator_.free(hogs_.back().at);
+  hogs_.pop_back();
 }
 
 // On, with more or less of the host, or off.
@@ -397,10 +414,9 @@ void SleepStorm::changeOverflow() {
 }
 
 // Between two steps: nothing is queued meanwhile.
-void SleepStorm::settle() {
-  const Place& place = somePlace();
+void SleepStorm::settle(Stream of) {
   (void)attempt("settle", [&] {
-    const SettleReport report = allocator_.settle(place.s, chance(20) ? 4 * kMiB : UINT64_MAX);
+    const SettleReport report = allocator_.settle(of, chance(20) ? 4 * kMiB : UINT64_MAX);
     counts["moved to the host"] += report.to_host > 0 ? 1 : 0;
     counts["moved home"] += report.to_device > 0 ? 1 : 0;
   });
@@ -471,7 +487,7 @@ void SleepStorm::step() {
     return !of.user && of.blocks.empty() && !of.exported && of.captured.empty();
   });
   if (overflow_ && below(40) == 0) changeOverflow();
-  if (overflow_ && below(8) == 0) settle();
+  if (overflow_ && below(8) == 0) settle(chance(50) ? s_ : somePlace().s);
   if (++steps_ % 200 == 0) checkAll();
   if (steps_ % 5'000 == 0) forkOnce();
 }

@@ -99,8 +99,10 @@ class SleepStorm {
   void retire(Place& place);
   void share(Place& place);
   void hog();
+  void freeHog();
   void changeOverflow();
-  void settle();
+  void settle(Stream of);
+  void passOn();
   void checkLocations();
   void clear(Place& place);
   void forkOnce();
@@ -119,7 +121,7 @@ class SleepStorm {
   Pools pools_;
   std::list<Place> places_;
   std::map<MempoolId_t, Contents> slept_as_;
-  std::vector<void*> hogs_;
+  std::vector<Block> hogs_;
   Stream s_;
   std::uint32_t next_seed_ = 1;
   std::uint64_t wrong_ = 0;

@@ -47,6 +47,7 @@ void SleepStorm::checkAll() {
       if (block.seed && place.captured.empty()) check(place.s, block.at, block.bytes, *block.seed);
     }
   }
+  for (const Block& hog : hogs_) check(s_, hog.at, hog.bytes, *hog.seed);
   checkSnapshot();
   if (overflow_) checkLocations();
   toggleHistory();
@@ -65,8 +66,7 @@ void SleepStorm::clear(Place& place) {
 }
 
 void SleepStorm::finish() {
-  for (void* block : hogs_) allocator_.free(block);
-  hogs_.clear();
+  while (!hogs_.empty()) freeHog();
   for (Place& place : places_) {
     if (overflow_ && !sleeps(place)) clear(place);  // the device has no room for all at once
   }

@@ -11,14 +11,11 @@ struct OverflowCounts {
   std::atomic<std::uint64_t> handed_out{0};     ///< bytes of blocks, so far
   std::atomic<std::uint64_t> most_reserved{0};  ///< bytes of host pages, at one time
   std::atomic<std::uint64_t> would_do{0};       ///< bytes of all pages then, at most
-  std::atomic<std::uint64_t> step_peak{0};      ///< bytes of blocks in use, since the last settle
   std::atomic<std::uint64_t> step_bytes{0};     ///< over the bus in the last step, estimated
 
-  /// A block was handed out, which makes `in_use` bytes of blocks, while so much was reserved.
-  void note(std::uint64_t block, std::uint64_t in_use, std::uint64_t host,
-            std::uint64_t device) noexcept {
+  /// A block was handed out, while so much was reserved.
+  void note(std::uint64_t block, std::uint64_t host, std::uint64_t device) noexcept {
     handed_out.fetch_add(block, std::memory_order_relaxed);
-    raise(step_peak, in_use);
     raise(most_reserved, host);
     raise(would_do, host + device);
   }

@@ -1,12 +1,15 @@
-// What a settle remembers for the next one.
+// The facts of a stream that one settle remembers for the next.
 #pragma once
 
 #include <cstdint>
+
+#include "allocator/engine/ground/long_lived.hpp"
 
 namespace cistern {
 
 /// Not thread-safe.
 struct SettleNotes {
+  LongLived blocks;              ///< of the stream
   std::uint64_t last_over = 0;   ///< bytes that did not fit in the step before
   std::uint32_t quiet = 0;       ///< steps since then, or since blocks came home
   std::uint32_t wait = 2;        ///< quiet steps before blocks come home

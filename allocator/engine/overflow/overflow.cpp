@@ -1,5 +1,6 @@
 #include "allocator/engine/overflow/overflow.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 
@@ -36,10 +37,11 @@ Block* whatLiesFree(Engine& engine, Heap& heap, const Request& request) {
   return takeComplete(engine, heap, request, Extent::kParts);
 }
 
-Block* noted(Engine& engine, Block* block) {
-  if (block != nullptr)
-    engine.overflow_counts.note(block->bytes(), usedInOverflow(engine), engine.overflow.reserved(),
-                                engine.limit.reserved());
+Block* noted(Engine& engine, Heap& heap, Block* block) {
+  if (block == nullptr) return nullptr;
+  engine.overflow_counts.note(block->bytes(), engine.overflow.reserved(), engine.limit.reserved());
+  const MutexLock lock(heap.mutex());
+  heap.step_peak = std::max(heap.step_peak, heap.busyBytes());
   return block;
 }
 
@@ -63,19 +65,10 @@ Block* withNewPages(Engine& engine, Heap& heap, const Request& request) {
 
 }  // namespace
 
-std::uint64_t usedInOverflow(Engine& engine) {
-  std::uint64_t bytes = 0;
-  for (Heap* heap : engine.heaps.with(PageKind::kOverflow)) {
-    const MutexLock lock(heap->mutex());
-    bytes += heap->busyBytes();
-  }
-  return bytes;
-}
-
 Block* fromFreeHostMemory(Engine& engine, const Request& request) {
   if (!mayOverflow(engine, request) || engine.overflow.reserved() == 0) return nullptr;
-  const Request there = onHost(request);
-  return noted(engine, whatLiesFree(engine, heapBeside(engine, request), there));
+  Heap& heap = heapBeside(engine, request);
+  return noted(engine, heap, whatLiesFree(engine, heap, onHost(request)));
 }
 
 Block* fromNewHostMemory(Engine& engine, const Request& request) {
@@ -85,7 +78,7 @@ Block* fromNewHostMemory(Engine& engine, const Request& request) {
   Block* block = whatLiesFree(engine, heap, there);
   if (block == nullptr) block = withNewPages(engine, heap, there);
   if (block != nullptr) sayOnce(engine, request);
-  return noted(engine, block);
+  return noted(engine, heap, block);
 }
 
 }  // namespace cistern

@@ -21,9 +21,6 @@ Block* fromFreeHostMemory(Engine& engine, const Request& request);
 /// and errors are the same.
 Block* fromNewHostMemory(Engine& engine, const Request& request);
 
-/// Bytes of blocks in use that lie in heaps of overflow. Takes the heaps' locks.
-std::uint64_t usedInOverflow(Engine& engine);
-
 /// CachingAllocator has the contracts of these.
 void setOverflow(Engine& engine, std::uint64_t host_bytes);
 OverflowReport overflowOf(Engine& engine);

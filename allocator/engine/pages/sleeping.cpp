@@ -130,7 +130,7 @@ void join(SleepingPage& first, SleepingPage& second) noexcept {
   second.joined = true;
 }
 
-Status makeAndMap(State& state, SleepingPage& page) noexcept {
+Status makeAndMap(State& state, SleepingPage& page) {
   Device& device = state.core.device;
   if (!page.kept) {
     const Result<Page> made = device.createPage(page.bytes());

@@ -31,7 +31,8 @@ bool canJoin(const SleepingPage& first, const SleepingPage& second, std::uint32_
 void join(SleepingPage& first, SleepingPage& second) noexcept;
 /// Makes the page, if it is not there, and maps it wherever it lies. Pre: the limit has admitted
 /// it, if it is not there. After a failure it has what it has: take back what is left by undo().
-Status makeAndMap(State& state, SleepingPage& page) noexcept;
+/// Throws std::bad_alloc for the text of a failure.
+Status makeAndMap(State& state, SleepingPage& page);
 /// Gives the page back to the device, as far as the device takes it. Pre: no queued work uses it.
 void giveUp(State& state, SleepingPage& page) noexcept;
 

@@ -83,9 +83,9 @@ std::vector<LongLived::Living> livingOn(Engine& engine, Stream stream) {
   return living;
 }
 
-std::vector<PhysicalPage*> pagesForHost(Engine& engine, Stream stream, std::uint64_t bytes) {
+std::vector<PhysicalPage*> pagesForHost(Engine& engine, Stream stream, const LongLived& known,
+                                        std::uint64_t bytes) {
   std::vector<Candidate> found = candidates(engine, stream, PageKind::kDevice);
-  const LongLived& known = engine.long_lived;
   std::erase_if(found, [&](const Candidate& of) { return !known.livesOn(of.block); });
   std::ranges::sort(found, std::greater(), [&](const Candidate& of) {
     return std::tuple(known.since(of.block), of.block, of.page->current->deviceAddress());
@@ -93,9 +93,9 @@ std::vector<PhysicalPage*> pagesForHost(Engine& engine, Stream stream, std::uint
   return upTo(bytes, found);
 }
 
-std::vector<PhysicalPage*> pagesForDevice(Engine& engine, Stream stream, std::uint64_t bytes) {
+std::vector<PhysicalPage*> pagesForDevice(Engine& engine, Stream stream, const LongLived& known,
+                                          std::uint64_t bytes) {
   std::vector<Candidate> found = candidates(engine, stream, PageKind::kOverflow);
-  const LongLived& known = engine.long_lived;
   std::ranges::sort(found, std::less(), [&](const Candidate& of) {
     const bool lives_on = known.livesOn(of.block);
     return std::tuple(lives_on, known.since(of.block), of.block, of.page->current->deviceAddress());
@@ -103,14 +103,14 @@ std::vector<PhysicalPage*> pagesForDevice(Engine& engine, Stream stream, std::ui
   return upTo(bytes, found);
 }
 
-std::uint64_t residentOverflow(Engine& engine) {
+std::uint64_t residentOverflow(Engine& engine, Stream stream, const LongLived& known) {
   std::uint64_t bytes = 0;
   for (Heap* heap : engine.heaps.with(PageKind::kOverflow)) {
+    if (heap->stream() != stream) continue;
     const MutexLock lock(heap->mutex());
     forEachBlock(*heap, [&](const Block& block) {
-      engine.waiting_mutex.assertHeld();
       const bool in_use = block.state() == BlockState::kAllocated;
-      if (in_use && engine.long_lived.livesOn(deviceAddress(block))) bytes += block.bytes();
+      if (in_use && known.livesOn(deviceAddress(block))) bytes += block.bytes();
     });
   }
   return bytes;

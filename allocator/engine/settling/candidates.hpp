@@ -15,14 +15,17 @@ std::vector<LongLived::Living> livingOn(Engine& engine, Stream stream)
 /// Pages of the device that lie wholly in blocks that live on from step to step, up to so many
 /// bytes. Those that came last are first: a program makes its weights before the state of its
 /// optimiser, which it uses least.
-std::vector<pages::PhysicalPage*> pagesForHost(Engine& engine, Stream stream, std::uint64_t bytes)
-    CISTERN_REQUIRES(engine.pages.mutex(), engine.waiting_mutex);
+std::vector<pages::PhysicalPage*> pagesForHost(Engine& engine, Stream stream,
+                                               const LongLived& known, std::uint64_t bytes)
+    CISTERN_REQUIRES(engine.pages.mutex());
 
 /// Pages of overflow in blocks of the stream, up to so many bytes. First are those that lie in
 /// blocks of one step, then the longest living.
-std::vector<pages::PhysicalPage*> pagesForDevice(Engine& engine, Stream stream, std::uint64_t bytes)
-    CISTERN_REQUIRES(engine.pages.mutex(), engine.waiting_mutex);
+std::vector<pages::PhysicalPage*> pagesForDevice(Engine& engine, Stream stream,
+                                                 const LongLived& known, std::uint64_t bytes)
+    CISTERN_REQUIRES(engine.pages.mutex());
 
-/// Bytes of blocks in heaps of overflow that live on from step to step. Takes the heaps' locks.
-std::uint64_t residentOverflow(Engine& engine) CISTERN_REQUIRES(engine.waiting_mutex);
+/// Bytes of blocks in the stream's heaps of overflow that live on from step to step. Takes the
+/// heaps' locks.
+std::uint64_t residentOverflow(Engine& engine, Stream stream, const LongLived& known);
 }  // namespace cistern

@@ -1,6 +1,7 @@
 #include "allocator/engine/settling/exchange.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "allocator/base/check.hpp"
@@ -31,13 +32,12 @@ class Exchange {
     const std::uint64_t bytes = bytesOf(pages);
     const Result<Address> place = engine_.device.reserve(bytes);
     if (!place) return 0;
-    fresh_.reserve(pages.size());
-    Address at = place.value();
-    for (PhysicalPage* page : pages) {
-      if (!prepare(*page, at)) break;
-      at += page->bytes();
+    bool copied = false, short_of_host = false;
+    try {
+      copied = prepareAll(pages, place.value()) && copyAll(place.value());
+    } catch (const std::bad_alloc&) {
+      short_of_host = true;
     }
-    const bool copied = copyAll(place.value(), at - place.value());
     std::uint64_t moved = 0;
     for (const Fresh& each : fresh_) {
       leavePlace(each);
@@ -45,6 +45,7 @@ class Exchange {
       giveBack(*each.memory, *each.page);  // it has what came out of use
     }
     (void)insist([&] { return engine_.device.freeReservation(place.value(), bytes); });
+    if (short_of_host) throw std::bad_alloc();
     return moved;
   }
 
@@ -55,6 +56,16 @@ class Exchange {
   }
 
  private:
+  // As many as can be had. False for none.
+  bool prepareAll(const std::vector<PhysicalPage*>& pages, Address at) {
+    fresh_.reserve(pages.size());
+    for (PhysicalPage* page : pages) {
+      if (!prepare(*page, at)) break;
+      at += page->bytes();
+    }
+    return !fresh_.empty();
+  }
+
   // The record comes before the memory, as nobody would know of memory that does not go back.
   bool prepare(PhysicalPage& page, Address at) {
     const std::uint64_t bytes = page.bytes();
@@ -90,8 +101,9 @@ class Exchange {
     state_.count(memory, of.counted_by, of.counted_as);
   }
 
-  bool copyAll(Address from, std::uint64_t bytes) {
-    if (bytes == 0 || !engine_.device.setAccess(from, bytes)) return false;
+  bool copyAll(Address from) {
+    const std::uint64_t bytes = fresh_.back().at + fresh_.back().page->bytes() - from;
+    if (!engine_.device.setAccess(from, bytes)) return false;
     for (Fresh& each : fresh_) {
       const Address source = each.page->current->deviceAddress();
       each.copied = engine_.device.copy(each.at, source, each.page->bytes(), stream_).ok();

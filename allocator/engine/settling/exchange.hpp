@@ -12,7 +12,8 @@ namespace cistern {
 ///
 /// Pre: each has a current mapping and no other, and no holds. Its heap is of the device or of
 /// overflow, and `to` is one of these kinds, but not the page's. No work that is queued, or comes
-/// meanwhile, uses the pages. Throws std::bad_alloc, changing nothing.
+/// meanwhile, uses the pages. Throws std::bad_alloc; then no page is
+/// halfway.
 std::uint64_t exchangeMemory(Engine& engine, const std::vector<pages::PhysicalPage*>& pages,
                              PageKind to, Stream stream) CISTERN_REQUIRES(engine.pages.mutex());
 

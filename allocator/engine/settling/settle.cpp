@@ -24,19 +24,19 @@ constexpr std::uint32_t kMostQuiet = 1024;
 class Settling {
  public:
   Settling(Engine& engine, Stream stream, std::uint64_t most) CISTERN_REQUIRES(engine.waiting_mutex)
-      : engine_(engine), stream_(stream), most_(most), notes_(engine.settle_notes) {}
+      : engine_(engine), stream_(stream), most_(most), notes_(engine.settle_notes[stream]) {}
 
   SettleReport run() CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
-    engine_.long_lived.note(livingOn(engine_, stream_));
+    notes_.blocks.note(livingOn(engine_, stream_));
     releaseMoved();
-    const std::uint64_t resident = residentOverflow(engine_);
+    const std::uint64_t resident = residentOverflow(engine_, stream_, notes_.blocks);
     noteBus(resident + engine_.pages.movedToHost());
     const std::uint64_t over = overOfStep(resident), before = std::exchange(notes_.last_over, over);
     noteQuiet(over);
     SettleReport report;
     // What did not fit in one step alone may never come again.
     if (const std::uint64_t out = std::min({over, before, most_}); out > 0) {
-      report.to_host = exchangeMemory(engine_, pagesForHost(engine_, stream_, out),
+      report.to_host = exchangeMemory(engine_, pagesForHost(engine_, stream_, notes_.blocks, out),
                                       PageKind::kOverflow, stream_);
     } else if (notes_.quiet >= notes_.wait) {
       releaseFreeOverflow();
@@ -48,7 +48,11 @@ class Settling {
  private:
   // The most that lay on the host at a time, without what lives there from step to step.
   std::uint64_t overOfStep(std::uint64_t resident) {
-    const std::uint64_t peak = engine_.overflow_counts.step_peak.exchange(0);
+    std::uint64_t peak = 0;
+    for (Heap* heap : engine_.heaps.with(PageKind::kOverflow)) {
+      const MutexLock lock(heap->mutex());
+      if (heap->stream() == stream_) peak += std::exchange(heap->step_peak, 0);
+    }
     return peak > resident ? peak - resident : 0;
   }
 
@@ -79,8 +83,9 @@ class Settling {
   }
 
   void releaseFreeOverflow() CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
-    for (Heap* heap : engine_.heaps.with(PageKind::kOverflow))
-      (void)pages::releaseFree(engine_.pages.state(), *heap, {});
+    for (Heap* heap : engine_.heaps.with(PageKind::kOverflow)) {
+      if (heap->stream() == stream_) (void)pages::releaseFree(engine_.pages.state(), *heap, {});
+    }
   }
 
   // Memory that no step has taken from the device is room for sure. Without any, some that lies
@@ -91,7 +96,8 @@ class Settling {
     const std::uint64_t left = engine_.limit.left(), part = away / kPartHome;
     const std::uint64_t bytes =
         std::min(most_, left >= pages::kUnit ? left : std::max(part, std::uint64_t{pages::kUnit}));
-    const std::vector<pages::PhysicalPage*> homing = pagesForDevice(engine_, stream_, bytes);
+    const std::vector<pages::PhysicalPage*> homing =
+        pagesForDevice(engine_, stream_, notes_.blocks, bytes);
     std::uint64_t need = 0;
     for (const pages::PhysicalPage* page : homing) need += page->bytes();
     for (Heap* heap : engine_.heaps.with(PageKind::kDevice)) {
@@ -127,6 +133,10 @@ SettleReport settle(Engine& engine, Stream stream, std::uint64_t most) {
   const std::uint64_t since = engine.device.hostNanoseconds();
   engine.device.synchronizeStream(stream).orThrow();
   const std::uint64_t waited = engine.device.hostNanoseconds() - since;
+  std::erase_if(engine.settle_notes, [&](const auto& of) {
+    engine.waiting_mutex.assertHeld();
+    return engine.streams.look(of.first).forgotten;
+  });
   const MutexLock still(engine.pages.mutex());
   SettleReport report = Settling(engine, stream, most).run();
   report.waited_ns = waited;

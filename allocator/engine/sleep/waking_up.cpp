@@ -132,12 +132,25 @@ class WakingUp {
     const bool anew = !page.kept;
     if (anew && !engine_.limit.admit(page.bytes())) return false;
     made_[number] = true;
-    const Status done = pages::makeAndMap(engine_.pages.state(), page);
-    if (anew && !page.kept) engine_.limit.noteReturned(page.bytes());
+    const Status done = makeAndMap(page);
     if (anew && page.kept) report_.mapped += page.bytes();
     if (done.ok()) return true;
     if (done.error().kind == ErrorKind::kOutOfMemory) return false;
     throw DeviceFailure(done.error());
+  }
+
+  // A page that did not come takes nothing of the limit.
+  Status makeAndMap(SleepingPage& page) CISTERN_REQUIRES(engine_.pages.mutex()) {
+    struct Admitted {
+      ~Admitted() {
+        if (anew && !page.kept) limit.noteReturned(page.bytes());
+      }
+      Limit& limit;
+      const SleepingPage& page;
+      const bool anew;
+    };
+    const Admitted admitted{engine_.limit, page, !page.kept};
+    return pages::makeAndMap(engine_.pages.state(), page);
   }
 
   // First what is free and complete goes back to the device, then what is when the device is.
