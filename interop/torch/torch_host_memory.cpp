@@ -14,7 +14,6 @@ struct OverflowFigures {
   unsigned long long host_bytes;  ///< the most that may lie in host memory; 0: overflow is off
   unsigned long long reserved;    ///< pages there
   unsigned long long handed_out;  ///< of blocks, so far
-  unsigned long long capacity;    ///< that the device has for this process, by its limit too
 };
 
 }  // namespace
@@ -65,13 +64,25 @@ extern "C" __attribute__((visibility("default"))) int cistern_torch_overflow(
   const DeviceState* const state = installed()->find(c10::DeviceIndex(device));
   if (state == nullptr) return 0;
   try {
+    const cistern::OverflowReport report = state->allocator.overflow();
+    *figures = {report.host_bytes, report.reserved, report.handed_out};
+    return 1;
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+/// The bytes that the device has for this process, by its limit too; 0 on a device that had no
+/// tensor yet. Asks the driver. Pre: installed.
+extern "C" __attribute__((visibility("default"))) unsigned long long cistern_torch_capacity(
+    int device) {
+  const DeviceState* const state = installed()->find(c10::DeviceIndex(device));
+  if (state == nullptr) return 0;
+  try {
     cistern::CachingAllocator& allocator = state->allocator;
-    const cistern::OverflowReport report = allocator.overflow();
     const auto reserved = allocator.memoryStats()[cistern::Stat::kReservedBytes].current;
     const std::uint64_t free = allocator.getMemoryInfo().orThrow().free_bytes;
-    *figures = {report.host_bytes, report.reserved, report.handed_out,
-                std::min(allocator.limit(), free + std::uint64_t(reserved))};
-    return 1;
+    return std::min(allocator.limit(), free + std::uint64_t(reserved));
   } catch (const std::exception&) {
     return 0;
   }

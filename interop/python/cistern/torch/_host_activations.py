@@ -124,14 +124,25 @@ class HostActivations:
                 return _saved.kept(tensor)
             return self._store(tensor.device.index).pack(tensor, storage)
 
-        return torch.autograd.graph.saved_tensors_hooks(pack, _saved.unpack)
+        def unpack(packed: Any) -> Any:
+            tensor = _saved.unpack(packed)
+            if tensor.is_cuda and tensor.nbytes >= _saved.LEAST:
+                self._look_ahead(tensor.device.index)
+            return tensor
+
+        return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
+
+    def _look_ahead(self, device: int) -> None:
+        store = self._stores.get(device)
+        if store is not None and store.moved > 0:
+            store.look_ahead()
 
     def _store(self, device: int) -> Any:
-        from . import _saved
+        from . import _store
 
         store = self._stores.get(device)
         if store is None:
-            store = self._stores.setdefault(device, _saved.Store(device, self._budget or 0))
+            store = self._stores.setdefault(device, _store.Store(device, self._budget or 0))
         return store
 
     # Pre: the lock is held.
@@ -148,8 +159,8 @@ class HostActivations:
             store.begin()
 
     def _begin_adapting(self, device: int) -> None:
-        there = _usage.all_figures()
-        if device not in there or there[device].host_bytes == 0:
+        there = _usage.all_figures() if device not in self._adapting else {}
+        if device not in self._adapting and (device not in there or there[device].host_bytes == 0):
             raise RuntimeError(
                 f"cistern.torch: host_activations() follows overflow, which is off on device {device}: call "
                 'cistern.torch.enable(overflow="64GiB"), or say how many bytes are to be moved')
@@ -161,7 +172,11 @@ class HostActivations:
     def _leave(self, failed: bool) -> None:
         with self._lock:
             self._open -= 1
-            if self._open == 0 and self._budget is None:
+            if self._open > 0:
+                return
+            for store in self._stores.values():
+                store.let_go()
+            if self._budget is None:
                 self._adapt(failed)
 
     def _adapt(self, failed: bool) -> None:
@@ -174,14 +189,13 @@ class HostActivations:
                 served = 0
             peak = 0 if failed or store.used == 0 else store.peak
             reached = store.budget if served > 0 or store.used == 0 else min(store.budget, store.used)
-            store.budget = adapting.after(reached, served, figures.capacity, peak)
-            store.looks = store.budget > 0
+            store.budget = adapting.after(reached, served, store.capacity, peak)
 
 
 def host_activations(bytes: Optional[Size] = None, device: Any = None) -> HostActivations:
     """A context manager for a step of training, around the forward and the backward pass: the tensors that
     autograd saves first lie in the host's memory until the backward pass needs them. They are copied there and
-    back once, on the stream of the work, and nothing waits on the host. Values are the same to the last bit.
+    back once, on a stream beside the work, and nothing waits on the host. Values are the same to the last bit.
 
     `bytes`: tensors are moved until so many bytes are, in each step and on each device, as an int or as "8GiB".
     None: as many as overflow had to serve in the steps before, which needs enable(overflow=...); use one such object

@@ -11,7 +11,7 @@ from . import _host_memory
 class Figures(ctypes.Structure):
     """What overflow has done on a device, in bytes: see torch_host_memory.cpp."""
 
-    _fields_ = [(name, ctypes.c_ulonglong) for name in ("host_bytes", "reserved", "handed_out", "capacity")]
+    _fields_ = [(name, ctypes.c_ulonglong) for name in ("host_bytes", "reserved", "handed_out")]
 
 
 def figures_of(device: int) -> Optional[Figures]:
@@ -28,6 +28,13 @@ def all_figures() -> Dict[int, Figures]:
 
     each = ((device, figures_of(device)) for device in range(torch.cuda.device_count()))
     return {device: figures for device, figures in each if figures is not None}
+
+
+def capacity(device: int) -> int:
+    """The bytes that the device has for this process, by its limit too. Asks the driver."""
+    call = _host_memory._library().cistern_torch_capacity
+    call.restype, call.argtypes = ctypes.c_ulonglong, (ctypes.c_int,)
+    return int(call(device))
 
 
 def on_device(device: int) -> int:
