@@ -6,6 +6,7 @@ each mode:
 
   overflow              what the device has no room for lies in the host's memory
   host_activations      the same, and cistern.torch.host_activations() around each step
+  in_line               the same, with the copies in the stream of the work (only if --modes names it)
   host_optimizer_state  the same as overflow, with the optimiser's state in the host's memory
   save_on_cpu           torch.autograd.graph.save_on_cpu(pin_memory=True), without overflow
   checkpoint            activation checkpointing of each layer, without overflow
@@ -81,7 +82,10 @@ class Bench:
         self.torch.cuda.reset_peak_host_memory_stats()
 
     def around_step(self, mode):
-        if mode == "host_activations":
+        if mode in ("host_activations", "in_line"):
+            from cistern.torch import _store
+
+            _store.OVERLAPS = mode == "host_activations"
             return self.cistern.torch.host_activations()
         if mode == "save_on_cpu":
             return self.torch.autograd.graph.save_on_cpu(pin_memory=True)
@@ -108,7 +112,7 @@ class Bench:
             times.append(1e3 * (time.perf_counter() - start))
             if time.perf_counter() - begun > self.arguments.longest:
                 break
-        moved = around.last_step().moved if mode == "host_activations" else 0
+        moved = around.last_step().moved if mode in ("host_activations", "in_line") else 0
         return losses, times, self.allocator.stats_dict()["host_page_bytes"], moved
 
     def row(self, mode, percent, cap, overflow):
@@ -218,7 +222,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--percent", nargs="+", type=float, default=[97, 90, 80], help="of what the program needs")
-    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
+    parser.add_argument("--modes", nargs="+", choices=(*MODES, "in_line"), default=MODES)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--longest", type=float, default=20, help="seconds: a row ends after the step that exceeds it")
     parser.add_argument("--small", action="store_true", help="tiny programs, to try this file")

@@ -228,6 +228,8 @@ def under_pytorch(mode: Optional[cistern.torch.Mode] = None) -> Optional[str]:
     offload: cistern.torch.HostActivations = cistern.torch.host_activations(bytes="1GiB", device=0)
     with offload as again, cistern.torch.host_memory():
         assert again is offload
+    optimizer = torch.optim.AdamW(torch.nn.Linear(2, 2).parameters())
+    assert cistern.torch.host_optimizer_state(optimizer) is optimizer
     step: cistern.torch.MovedActivations = offload.last_step(0)
     over: cistern.Overflow = cistern.torch.overflow(device=0)
     assert step.moved + step.tensors <= step.budget and over.host_bytes > 0

@@ -1,6 +1,7 @@
 """Tensors that autograd saves, in the host's memory. Kernels do nothing here: the bytes are those of copies."""
 
 import gc
+import threading
 
 import cistern.torch
 import pytest
@@ -285,6 +286,43 @@ def test_another_stream_waits_for_the_copy(seen):
         assert torch.equal(again.cpu(), values)
     kept.sum().backward()
     assert torch.equal(seen[0].detach().cpu(), values)
+
+
+def test_what_is_needed_next_comes_back_ahead_and_may_be_dropped(seen, request):
+    made = [numbers(MIB) for _ in range(4)]
+    with cistern.torch.host_activations("1GiB") as offload:
+        kept = [Keep.apply(tensor) for _, tensor in made]
+        store = offload._stores[0]
+        kept[-1].sum().backward()
+        beside = "beside" in request.node.name
+        assert store.on_the_way == (12 * MIB if beside else 0)
+        kept[2].sum().backward()
+        assert store.on_the_way == (8 * MIB if beside else 0)
+        del kept
+        assert store.on_the_way == 0
+    assert torch.equal(seen[1].detach().cpu(), made[2][0])
+
+
+def test_threads_share_an_object():
+    offload, wrong = cistern.torch.host_activations("1GiB"), []
+
+    def work(number):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(5):
+                values = torch.full((MIB,), float(number))
+                tensor = Through.apply(values.cuda().requires_grad_())
+                with offload:
+                    kept = Keep.apply(tensor)
+                    del tensor
+                found = kept.grad_fn.saved_tensors[0]
+                wrong.append(int((found.detach().cpu() != values).sum()))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == [0] * 20
 
 
 def test_no_step_waits_on_the_host():

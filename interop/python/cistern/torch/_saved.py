@@ -48,7 +48,7 @@ def _check(tensor: Any, version: int) -> None:
 def movable(tensor: Any) -> Any:
     """The tensor's storage, if a copy can stand for it and may free its memory; else None. A parameter stays alive,
     also where one of its views is saved."""
-    if type(tensor) is not torch.Tensor or not tensor.is_cuda or tensor.layout != torch.strided:
+    if type(tensor) is not torch.Tensor or not tensor.is_cuda or tensor.layout != torch.strided or tensor.is_nested:
         return None
     storage = tensor.untyped_storage()
     size = storage.nbytes()
