@@ -63,6 +63,8 @@ def test_a_block_used_by_another_stream_is_not_taken_before_its_work_is_done():
     with torch.cuda.stream(side):
         used.copy_(torch.zeros(4 * MIB, dtype=torch.uint8), non_blocking=True)
     used.record_stream(side)
+    total = torch.cuda.mem_get_info()[1]
+    torch.cuda.set_per_process_memory_fraction(torch.cuda.memory_reserved() / total)  # there is no other memory
     del used
     torch.cuda.synchronize()
     assert block(4 * MIB).data_ptr() == address

@@ -26,6 +26,7 @@ _SHORT = 0.04
 _LEAST_SHORT = 256 << 20
 #: So many bytes may be on their way back at once.
 _MOST_ON_THE_WAY = 512 << 20
+_lanes: Dict[int, Any] = {}
 
 
 class Store:
@@ -61,7 +62,10 @@ class Store:
         with self.lock:
             if self._pool is None:
                 self._pool = _host_memory._pool(self.device)
-                self._lane = torch.cuda.Stream(self.device)
+                # Of the whole process: an allocator follows each stream.
+                if self.device not in _lanes:
+                    _lanes[self.device] = torch.cuda.Stream(self.device)
+                self._lane = _lanes[self.device]
 
     # ---- Out -------------------------------------------------------------------------------------
 
