@@ -46,6 +46,10 @@ DeviceState& TorchAllocator::make(DeviceIndex device) {
       freed |= c10::FreeCudaMemoryCallbacksRegistry()->Create(name)->Execute();
     return freed;
   });
+  made->allocator.registerReclaimCallback([this, device] {
+    const WhenShort call = when_short_.load();
+    return call != nullptr && call(int(device)) != 0;
+  });
   followHistory(*made);
   HistoryFiles::theOne().follow(int(device), made->allocator);
   const std::uint64_t overflow = overflow_.load();

@@ -103,6 +103,9 @@ class TorchAllocator final : public VersionedAllocator {
   /// A device whose state is made from now on may have so many bytes in host memory when it is
   /// full.
   void setOverflow(std::uint64_t host_bytes) { overflow_.store(host_bytes); }
+  /// What frees memory of a device that is short of it; see torch_host_memory.cpp.
+  using WhenShort = int (*)(int device);
+  void setWhenShort(WhenShort call) { when_short_.store(call); }
   /// The most that was ever reserved on the device; 0 where nothing was asked of it yet.
   std::uint64_t peakReserved(DeviceIndex device) const;
   /// The state of the device that the block lies on; null for no block of ours.
@@ -132,6 +135,7 @@ class TorchAllocator final : public VersionedAllocator {
   std::atomic<int> devices_{-1};     ///< -1: not initialised
   std::atomic<double> fraction_{1};  ///< of each device's memory, by the settings when initialised
   std::atomic<std::uint64_t> overflow_{0};  ///< of each device; 0: as its own options say
+  std::atomic<WhenShort> when_short_{nullptr};
   /// Frees are told: someone records, has attached a tracker, or blocks have stacks.
   std::atomic<bool> listening_{false};
   mutable std::mutex mutex_;  ///< of what stands below, and of making a state

@@ -43,6 +43,14 @@ extern "C" __attribute__((visibility("default"))) void cistern_torch_set_overflo
   installed()->setOverflow(host_bytes);
 }
 
+/// From now on `call` is called when a device is short of memory, before it overflows or is out of
+/// it. Returns whether it has freed something. Null: nothing is called. Any thread calls it, also
+/// at once with the next call of this function. Pre: installed.
+extern "C" __attribute__((visibility("default"))) void cistern_torch_when_short(
+    int (*call)(int device)) {
+  installed()->setWhenShort(call);
+}
+
 /// The bytes of tensors that lie in the device's own memory now; 0 on a device that has none. Pre:
 /// installed.
 extern "C" __attribute__((visibility("default"))) unsigned long long cistern_torch_on_device(

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from cistern.torch._host_activations import _Adapting
+from cistern.torch._budget import Adapting
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -13,7 +13,7 @@ class Program:
 
     def __init__(self, capacity, need, hidden=0):
         self.capacity, self.need, self.hidden = capacity, need, hidden
-        self.adapting, self.budget = _Adapting(0, 0), 0
+        self.adapting, self.budget = Adapting(0, 0), 0
         self.handed_out = self.reserved = 0
 
     def step(self):
@@ -58,7 +58,7 @@ def test_a_program_that_needs_less_later_moves_less():
 
 
 def test_memory_that_serves_again_and_again_counts_once():
-    adapting = _Adapting(0, 0)
+    adapting = Adapting(0, 0)
     assert adapting.served(SimpleNamespace(handed_out=50 * GIB, reserved=GIB)) == GIB
     assert adapting.served(SimpleNamespace(handed_out=50 * GIB, reserved=GIB)) == 0
     assert adapting.served(SimpleNamespace(handed_out=50 * GIB + MIB, reserved=GIB)) == MIB

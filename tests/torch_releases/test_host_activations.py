@@ -325,6 +325,19 @@ def test_threads_share_an_object():
     assert wrong == [0] * 20
 
 
+def test_what_was_copied_out_goes_when_the_device_is_short(seen):
+    values, tensor = numbers(4 * MIB)
+    with cistern.torch.host_activations("1GiB") as offload:
+        kept = Keep.apply(tensor)
+        del tensor
+        total = torch.cuda.mem_get_info()[1]
+        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 4 * MIB) / total)
+        torch.empty(12 * MIB, dtype=torch.uint8, device="cuda").fill_(0)
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        kept.sum().backward()
+    assert torch.equal(seen[0].detach().cpu(), values)
+
+
 def test_no_step_waits_on_the_host():
     with cistern.torch.host_activations("1GiB") as offload:
         Keep.apply(numbers(MIB)[1])

@@ -16,6 +16,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 from .. import _arguments
 from .._arguments import Size
 from . import _host_memory, _usage
+from ._budget import Adapting
 
 
 class MovedActivations(NamedTuple):
@@ -26,53 +27,6 @@ class MovedActivations(NamedTuple):
     budget: int  #: bytes that the next step may move
 
 
-#: Of the device's capacity; so much stays free before less is moved.
-_MARGIN = 0.02
-_LEAST_MARGIN = 64 << 20
-#: After so many steps without overflow, what seemed to be free has proved to be.
-_PROVES = 10
-#: After so many steps without overflow, half of what was not seen is forgotten.
-_FORGETS = 200
-
-
-class _Adapting:
-    """The budget of a device, from what overflow has served in each step, and what was free of the device when it
-    was fullest. That is looked at when a tensor is saved or restored, and so it misses what lives between. `unseen`
-    is what seemed to be free in a step that was full, or in the one after which less was moved and it was full."""
-
-    def __init__(self, handed_out: int, reserved: int) -> None:
-        self.unseen = 0
-        self._seemed = 0  # to be free, when less was moved the last time; until that has proved right
-        self._quiet = 0
-        self._handed_out, self._reserved = handed_out, reserved
-
-    def served(self, figures: Any) -> int:
-        """Bytes of host memory that overflow needed since it was asked last. No more than were handed out, and than
-        were there."""
-        there = max(self._reserved, figures.reserved)
-        least: int = min(there, figures.handed_out - self._handed_out)
-        self._handed_out, self._reserved = figures.handed_out, figures.reserved
-        return max(0, least)
-
-    def after(self, budget: int, served: int, capacity: int, peak: int) -> int:
-        """The next budget. `peak`: the most that was seen of the device in use; 0: nothing was seen."""
-        seems = capacity - peak if peak > 0 else 0
-        if served > 0:
-            self.unseen = max(self.unseen, seems, self._seemed)
-            self._quiet = self._seemed = 0
-            return budget + served
-        self._quiet += 1
-        if self._quiet == _PROVES:
-            self._seemed = 0
-        if self._quiet % _FORGETS == 0:
-            self.unseen //= 2
-        spare = seems - self.unseen - max(_LEAST_MARGIN, int(capacity * _MARGIN))
-        if spare <= 0 or budget == 0:
-            return budget
-        self._quiet, self._seemed = 0, seems
-        return max(0, budget - spare)
-
-
 class HostActivations:
     """A context manager that host_activations() makes. Each `with` is one step; it may be used again, within
     itself, and by several threads. RuntimeError without cistern.torch.enable() in its native mode, or without
@@ -81,7 +35,7 @@ class HostActivations:
     def __init__(self, budget: Optional[int], device: Optional[int]) -> None:
         self._budget, self._only = budget, device
         self._stores: Dict[int, Any] = {}
-        self._adapting: Dict[int, _Adapting] = {}
+        self._adapting: Dict[int, Adapting] = {}
         self._lock = threading.RLock()
         self._open = 0
         self._threads = threading.local()
@@ -174,7 +128,7 @@ class HostActivations:
                 'cistern.torch.enable(overflow="64GiB"), or say how many bytes are to be moved')
         for index, figures in there.items():
             if index not in self._adapting and self._only in (None, index):
-                self._adapting[index] = _Adapting(figures.handed_out, figures.reserved)
+                self._adapting[index] = Adapting(figures.handed_out, figures.reserved)
                 self._store(index)
 
     def _leave(self, failed: bool) -> None:
@@ -191,7 +145,7 @@ class HostActivations:
         for index, figures in _usage.all_figures().items():
             if self._only not in (None, index):
                 continue
-            adapting = self._adapting.setdefault(index, _Adapting(0, 0))
+            adapting = self._adapting.setdefault(index, Adapting(0, 0))
             store, served = self._store(index), adapting.served(figures)
             if store.refused:  # the host has no more
                 served = 0

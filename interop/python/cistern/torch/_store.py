@@ -3,7 +3,7 @@
 Copies are queued on a lane, a stream beside the work, so that both go on at once. The stream of the work waits for a
 copy only when it needs what the copy leaves or brings:
 
-- A tensor that is copied out stays alive until memory gets short, or the backward pass begins. Then its stream waits
+- A tensor that is copied out stays alive until memory is short, or the backward pass begins. Then its stream waits
   for the copy, on the device, and the memory is free in the stream's order.
 - In the backward pass the tensors that are needed next are brought back as soon as there is room for them.
 """
@@ -27,6 +27,21 @@ _LEAST_SHORT = 256 << 20
 #: So many bytes may be on their way back at once.
 _MOST_ON_THE_WAY = 512 << 20
 _lanes: Dict[int, Any] = {}
+_stores: "List[weakref.ref[Store]]" = []  # those that may have something to let go of; replaced, never changed
+
+
+def _follow_shortages(store: "Store") -> None:
+    global _stores
+    alive = [each for each in _stores if each() is not None]
+    if weakref.ref(store) not in alive:
+        _stores = [*alive, weakref.ref(store)]
+        _usage.when_short(_let_go_on)
+
+
+def _let_go_on(device: int) -> int:
+    """Of the device that is short of memory, for any thread that asks for some."""
+    stores = [each() for each in _stores]
+    return int(any([each.let_go() > 0 for each in stores if each is not None and each.device == device]))
 
 
 class Store:
@@ -106,6 +121,8 @@ class Store:
         whole = torch.empty(0, dtype=torch.uint8, device=host.device).set_(storage, 0, (storage.nbytes(),), (1,))
         self._leaving.append((whole, self.queue_copy(host, whole, stream), stream))
         self._leaving_bytes += whole.numel()
+        if OVERLAPS:
+            _follow_shortages(self)
         self.used += whole.numel()
         self.moved += 1
         copy = _saved.Copy(self, owner, host, lane)
@@ -137,17 +154,19 @@ class Store:
         """Whether copies are queued there."""
         return OVERLAPS and lane == self._lane
 
-    def let_go(self) -> None:
-        """Nothing that was copied out stays alive for the copy's sake; but in a capture, which cannot wait for it."""
+    def let_go(self) -> int:
+        """Nothing that was copied out stays alive for the copy's sake; but in a capture, which cannot wait for it.
+        Returns how many bytes those were."""
         if not self._leaving or torch.cuda.is_current_stream_capturing():
-            return
+            return 0
         with self.lock:
+            gone, self._leaving_bytes = self._leaving_bytes, 0
             while self._leaving:
                 whole, end, stream = self._leaving.popleft()
                 if end is not None:
                     stream.wait_event(end)
                 whole.record_stream(stream)  # it may be another stream's
-                self._leaving_bytes -= whole.numel()
+            return gone
 
     # ---- Back ------------------------------------------------------------------------------------
 
@@ -176,8 +195,7 @@ class Store:
         used = _usage.on_device(self.device)
         self.peak = max(self.peak, used - self._leaving_bytes)
         if self._leaving and self.capacity - used < self._short():
-            used -= self._leaving_bytes
-            self.let_go()
+            used -= self.let_go()
         return self.capacity - used
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
-from typing import Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 from . import _host_memory
 
@@ -42,3 +43,19 @@ def on_device(device: int) -> int:
     call = _host_memory._library().cistern_torch_on_device
     call.restype, call.argtypes = ctypes.c_ulonglong, (ctypes.c_int,)
     return int(call(device))
+
+
+#: What the extension may call at any time, as long as the process lives.
+_kept: Dict[Callable[[int], int], Any] = {}
+
+
+def when_short(call: Optional[Callable[[int], int]]) -> None:
+    """From now on `call` is called with the number of a device that is short of memory, before it overflows or is
+    out of it. Returns whether it has freed something. None: nothing is called."""
+    of_c = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
+    if call is not None and call not in _kept:
+        _kept[call] = of_c(call)
+        atexit.register(when_short, None)  # threads of C++ may go on without Python
+    set_to = _host_memory._library().cistern_torch_when_short
+    set_to.restype, set_to.argtypes = None, (ctypes.c_void_p,)
+    set_to(None if call is None else ctypes.cast(_kept[call], ctypes.c_void_p))
