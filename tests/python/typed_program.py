@@ -219,6 +219,8 @@ def under_pytorch(mode: Optional[cistern.torch.Mode] = None) -> Optional[str]:
 
     labels: cistern.torch.ModuleLabels = cistern.torch.label_modules(torch.nn.Linear(2, 2), "line", backward=False)
     labels.remove()
+    with cistern.torch.host_memory("cuda"):
+        torch.zeros(1, device="cuda")
     with cistern.torch.region("weights"):
         torch.zeros(1, device="cuda")
     slept: cistern.torch.Slept = cistern.torch.sleep("weights", contents=cistern.Contents.SAVE)
