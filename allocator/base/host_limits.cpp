@@ -1,6 +1,7 @@
 #include "allocator/base/host_limits.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <fstream>
 #include <optional>
@@ -21,9 +22,12 @@ Bytes numberIn(const std::string& path) {
   return file >> number ? Bytes(number) : std::nullopt;
 }
 
-// "MemAvailable:   12345 kB"
+// "MemAvailable:   12345 kB". A process that is short of file descriptors is not to take the host's
+// last memory: nothing is available to it.
 Bytes available(const std::string& root) {
+  errno = 0;
   std::ifstream file(root + "/proc/meminfo");
+  if (!file.is_open() && errno != ENOENT) return 0;
   std::string name, unit;
   std::uint64_t kilobytes = 0;
   while (file >> name >> kilobytes) {
@@ -102,8 +106,8 @@ std::uint64_t hostBytesLeft(const std::string& root) {
 
 std::uint64_t hostBytesLeft() noexcept try {
   return hostBytesLeft(std::string());
-} catch (const std::exception&) {
-  return UINT64_MAX;
+} catch (const std::exception&) {  // no memory to read them: then none is left
+  return 0;
 }
 
 std::uint64_t hostBytesLeftForPages() noexcept {

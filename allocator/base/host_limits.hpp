@@ -8,8 +8,8 @@ namespace cistern {
 
 /// The bytes that this process could still take from the host: the least of what the kernel calls
 /// available and what the limits of its control groups leave. Pages of files count as left, as the
-/// kernel gives them up. UINT64_MAX where nothing tells.
-/// Thread-safe. Reads a few files of the kernel's each time.
+/// kernel gives them up. UINT64_MAX where nothing tells; 0 if the process has no memory or file
+/// descriptor to ask. Thread-safe. Reads a few files of the kernel's each time.
 std::uint64_t hostBytesLeft() noexcept;
 /// The same, less half a GiB for other programs: what pages of the device's may take.
 std::uint64_t hostBytesLeftForPages() noexcept;

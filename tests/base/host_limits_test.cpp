@@ -2,11 +2,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <string>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/host_memory/host_memory.hpp"
 
 namespace cistern::test {
 namespace {
@@ -23,7 +26,33 @@ struct Root {
       std::filesystem::temp_directory_path() / ("host_limits." + std::to_string(::getpid()));
 };
 
+/// While it lives, the process opens no file.
+struct NoDescriptors {
+  NoDescriptors() {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit none{0, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+  ~NoDescriptors() { (void)::setrlimit(RLIMIT_NOFILE, &before); }
+  rlimit before{};
+};
+
 }  // namespace
+
+TEST_CASE("a process that cannot ask what is left takes nothing more", "[base]") {
+  std::uint64_t left = 1;
+  SECTION("without file descriptors") {
+    const NoDescriptors none;
+    left = hostBytesLeft();
+  }
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+  SECTION("without memory") {
+    const AtHostAllocations refusal([] { throw std::bad_alloc(); });
+    left = hostBytesLeft();
+  }
+#endif
+  CHECK(left == 0);
+}
 
 TEST_CASE("without any file nothing limits the host", "[base]") {
   const Root root;
