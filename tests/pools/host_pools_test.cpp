@@ -205,6 +205,14 @@ TEST_CASE("out of host memory names the host, and what it admits", "[pools][host
   for (void* of : {on_device, other, again}) rig.free(of);
 }
 
+TEST_CASE("a block of host memory that can never exist is told as such", "[pools][host][pages]") {
+  HostRig rig(64 * kMiB, UINT64_MAX);
+  for (const std::uint64_t bytes : {513 * kGiB, 2 * kTiB}) {
+    const std::string text = refusalOf<OutOfMemory>([&] { (void)rig.pool.allocate(bytes, rig.s); });
+    CHECK(text.find("No block of host memory can be larger than 512.00 GiB.") != std::string::npos);
+  }
+}
+
 TEST_CASE("a driver that refuses host pages is out of memory by name", "[pools][host][pages]") {
   HostRig rig;
   rig.sim().faults().failAll(Call::kCreateHostPage, ErrorKind::kNotSupported);

@@ -67,8 +67,9 @@ struct Core {
   std::uint64_t hostPageBytes() const { return host_pages.reserved() + overflow.reserved(); }
   /// No larger request can ever be served. The device's memory says nothing of the host's.
   std::uint64_t mostFor(const Pool& pool) const {
-    if (pool.location() == Location::kHost) return kTiB / 2;
-    return std::max(device_total, pool.onPages() ? overflow.limit() : 0);
+    if (pool.location() == Location::kHost) return kLargestHostBlock;
+    const std::uint64_t beyond = pool.onPages() ? overflow.limit() : 0;
+    return std::max(device_total, std::min(beyond, kLargestHostBlock));
   }
   std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
 

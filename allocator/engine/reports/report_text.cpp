@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/engine/ground/request.hpp"
 
 namespace cistern {
 namespace {
@@ -123,6 +124,10 @@ std::string whyUnused(const OutOfMemoryReport& r) {
 
 // The limit and the device's memory have no part in it.
 static std::string adviceOnHost(const OutOfMemoryReport& r) {
+  if (r.rounded > kLargestHostBlock) {
+    return fmt::format("No block of host memory can be larger than {}.",
+                       formatBytes(kLargestHostBlock));
+  }
   const std::string text = whyUnused(r);
   if (r.host_left < r.segment) {
     return text +
