@@ -22,10 +22,11 @@ auto asTorch(Work work) {
     return work();
   } catch (const cistern::OutOfMemory& failure) {
     const cistern::OutOfMemoryReport& report = failure.report();
-    TORCH_CHECK_WITH(OutOfMemoryError, false,
-                     outOfMemoryText({report.requested, int(c10::cuda::current_device()),
-                                      report.device_total, report.device_free}),
-                     "\ncistern: ", failure.what());
+    TORCH_CHECK_WITH(
+        OutOfMemoryError, false,
+        outOfMemoryText({report.requested, int(c10::cuda::current_device()), report.device_total,
+                         report.device_free, report.location == cistern::Location::kHost}),
+        "\ncistern: ", failure.what());
   } catch (const cistern::InvalidArgument& failure) {
     TORCH_CHECK_VALUE(false, "cistern: ", failure.what());
   } catch (const cistern::Error& failure) {

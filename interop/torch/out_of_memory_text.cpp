@@ -27,9 +27,10 @@ std::string sizeText(std::uint64_t bytes) {
 std::string outOfMemoryText(const Refused& refused) {
   if (refused.requested >= kExa)
     return "CUDA out of memory. Tried to allocate more than 1EB memory.";
-  return "CUDA out of memory. Tried to allocate " + sizeText(refused.requested) + ". GPU " +
-         std::to_string(refused.device) + " has a total capacity of " + sizeText(refused.total) +
-         " of which " + sizeText(refused.free) + " is free.";
+  const std::string begin = "CUDA out of memory. Tried to allocate " + sizeText(refused.requested);
+  if (refused.of_host) return begin + " of host memory.";
+  return begin + ". GPU " + std::to_string(refused.device) + " has a total capacity of " +
+         sizeText(refused.total) + " of which " + sizeText(refused.free) + " is free.";
 }
 
 }  // namespace cistern_torch

@@ -12,11 +12,13 @@ struct Refused {
   int device = 0;  ///< its index
   std::uint64_t total = 0;
   std::uint64_t free = 0;  ///< that the driver says
+  bool of_host = false;    ///< host memory was asked for: the device's has no part in it
 };
 
 /// How PyTorch begins: "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity
 /// of 79.11 GiB of which 1.50 GiB is free." This is as in PyTorch 2.11. From 2^60 bytes on it is
-/// "more than 1EB memory", and no more.
+/// "more than 1EB memory", and no more. Of a request for host memory it is "Tried to allocate 2.00
+/// GiB of host memory."
 std::string outOfMemoryText(const Refused& refused);
 
 }  // namespace cistern_torch

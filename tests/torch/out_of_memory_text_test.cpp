@@ -19,6 +19,11 @@ TEST_CASE("out of memory begins as PyTorch says it", "[torch]") {
         "of which 1024 bytes is free.");
 }
 
+TEST_CASE("out of host memory says nothing of the device's", "[torch]") {
+  CHECK(outOfMemoryText({2 * kGiB, 0, 80 * kGiB, 79 * kGiB, true}) ==
+        "CUDA out of memory. Tried to allocate 2.00 GiB of host memory.");
+}
+
 TEST_CASE("a request of an exabyte and more is told as such", "[torch]") {
   CHECK(outOfMemoryText({std::uint64_t(1) << 60, 0, kGiB, 0}) ==
         "CUDA out of memory. Tried to allocate more than 1EB memory.");

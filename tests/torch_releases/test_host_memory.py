@@ -144,6 +144,36 @@ def test_an_optimizer_may_go():
     assert torch.cuda.memory_allocated() <= gone - 6 * 4 * MIB
 
 
+@pytest.mark.parametrize("device, kind", [(object(), TypeError), ("cpu", ValueError), ("x", RuntimeError),
+                                          (99, ValueError), (-5, (ValueError, RuntimeError))])
+def test_what_is_no_device_is_refused(device, kind):
+    with pytest.raises(kind), cistern.torch.host_memory(device):
+        pass
+    assert not in_host(torch.empty(4 * MIB, dtype=torch.uint8, device="cuda"))
+
+
+def test_a_shortage_names_the_hosts_memory():
+    with cistern.torch.host_memory(), pytest.raises(torch.cuda.OutOfMemoryError) as refusal:
+        torch.empty(1 << 45, dtype=torch.uint8, device="cuda")
+    assert "Tried to allocate 32768.00 GiB of host memory.\ncistern: " in str(refusal.value)
+
+
+def test_a_captures_pool_comes_first():
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), cistern.torch.host_memory():
+        within = torch.empty(4 * MIB, dtype=torch.uint8, device="cuda")
+    assert not in_host(within)
+    graph.replay()
+    torch.cuda.synchronize()
+
+
+def test_the_devices_allocator_counts_host_memory():
+    with cistern.torch.host_memory():
+        host = torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+    counts = cistern.default(host.device.index).stats_dict()
+    assert counts["host_page_allocated_bytes"] >= 64 * MIB <= counts["host_page_bytes"]
+
+
 def test_what_is_no_optimizer_is_refused():
     with pytest.raises(TypeError, match="torch.optim.Optimizer"):
         cistern.torch.host_optimizer_state([])

@@ -52,12 +52,25 @@ def _pool(device: int) -> Any:
         library.cistern_torch_host_pools_ahead(0)
 
 
+def _index(device: Any) -> int:
+    import torch
+
+    if device is not None and not isinstance(device, int):
+        device = torch.device(device)  # which refuses what is none
+    index: int = torch.cuda._utils._get_device_index(device, optional=True)
+    if not 0 <= index < torch.cuda.device_count():
+        raise ValueError(f"cistern.torch: there is no device {index} for host_memory(): they are 0 to "
+                         f"{torch.cuda.device_count() - 1}")
+    return index
+
+
 @contextlib.contextmanager
 def host_memory(device: Any = None) -> Iterator[None]:
     """CUDA tensors that this thread makes until the end, on `device` or the current one, lie in the host's
     memory. The device reads and writes them over the bus (docs/overflow.md says what that costs). They may be
-    freed at any time. Its end waits for the device. RuntimeError before cistern.torch.enable(), and where there
-    is no such memory."""
+    freed at any time. Inside a capture they lie in the capture's pool instead. Its end waits for the device.
+    RuntimeError before cistern.torch.enable(), and where there is no such memory. ValueError, or torch.device's
+    TypeError or RuntimeError, for what is no CUDA device."""
     import torch
 
     index = _index(device)
