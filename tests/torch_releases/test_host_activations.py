@@ -1,12 +1,13 @@
 """Tensors that autograd saves, in the host's memory. Kernels do nothing here: the bytes are those of copies."""
 
+import ctypes
 import gc
 import threading
 
 import cistern.torch
 import pytest
 import torch
-from conftest import run_alone
+from conftest import FOLDER, run_alone
 from torch.utils.checkpoint import checkpoint
 
 MIB = 1 << 20
@@ -19,6 +20,13 @@ def in_host(tensor):
 
 def on_device(device=0):
     return cistern.torch._usage.on_device(device)
+
+
+def races():
+    """What the simulated device has found of copies that nothing orders, since the last call."""
+    call = ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_races
+    call.restype, call.argtypes = ctypes.c_char_p, (ctypes.c_int,)
+    return call(0).decode()
 
 
 class Through(torch.autograd.Function):
@@ -275,17 +283,24 @@ def test_a_capture_has_no_copies():
     assert offload.last_step().tensors == 0
 
 
-def test_another_stream_waits_for_the_copy(seen):
+@pytest.mark.parametrize("copy_back", [True, False])
+def test_another_stream_waits_for_the_copy(seen, copy_back, monkeypatch):
+    from cistern.torch import _saved
+
+    monkeypatch.setattr(_saved, "COPY_BACK", copy_back)
+    races()
     values, tensor = numbers(MIB)
     stream = torch.cuda.Stream()
     with cistern.torch.host_activations("1GiB"):
         kept = Keep.apply(tensor)
         del tensor
-    with torch.cuda.stream(stream):
-        again = kept.grad_fn.saved_tensors[0]
-        assert torch.equal(again.cpu(), values)
-    kept.sum().backward()
-    assert torch.equal(seen[0].detach().cpu(), values)
+        with torch.cuda.stream(stream):
+            again = kept.grad_fn.saved_tensors[0]
+            assert in_host(again) != copy_back
+            read = again.clone()
+        del kept, again  # another copy takes its memory
+        Keep.apply(Through.apply(torch.zeros(MIB, device="cuda", requires_grad=True)))
+    assert races() == "" and torch.equal(read.cpu(), values)
 
 
 def test_what_is_needed_next_comes_back_ahead_and_may_be_dropped(seen, request):
@@ -336,6 +351,46 @@ def test_what_was_copied_out_goes_when_the_device_is_short(seen):
         torch.cuda.set_per_process_memory_fraction(1.0)
         kept.sum().backward()
     assert torch.equal(seen[0].detach().cpu(), values)
+
+
+class Reads(Keep):
+    """Its backward pass reads what it gets, by a copy."""
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.saved_tensors[0].clone()
+
+
+@pytest.mark.parametrize("copy_back", [True, False])
+@pytest.mark.parametrize("own_stream", [True, False])
+def test_the_race_detector_finds_nothing(copy_back, own_stream, monkeypatch):
+    from cistern.torch import _saved
+
+    monkeypatch.setattr(_saved, "COPY_BACK", copy_back)
+    races()
+    offload, here = cistern.torch.host_activations("10MiB"), torch.cuda.current_stream()
+    there = torch.cuda.Stream() if own_stream else here
+    leaf = torch.zeros(MIB, device="cuda", requires_grad=True)
+    for step in range(4):
+        with offload:
+            there.wait_stream(here)
+            with torch.cuda.stream(there):
+                made = []
+                for _ in range(5):
+                    tensor = Through.apply(leaf)
+                    made.append(Reads.apply(tensor))
+                    del tensor
+                    if step % 2:
+                        offload._stores[0].let_go()
+                    torch.empty(MIB, device="cuda").copy_(leaf.detach())  # where the tensor was
+            here.wait_stream(there)
+            if step == 2:
+                made[4].sum().backward()  # and the others are dropped, while they may be on their way
+            else:
+                sum(each.sum() for each in made).backward()
+            del made
+            torch.empty(MIB, device="cuda").copy_(leaf.detach())
+    assert races() == ""
 
 
 def test_no_step_waits_on_the_host():
