@@ -156,7 +156,8 @@ class Bench:
             cap = int(free["peak"] * percent / 100)
             for mode in self.arguments.modes:
                 own = mode in ("save_on_cpu", "checkpoint")
-                self.row(mode, percent, cap, 0 if own else 2 * free["peak"])
+                host = min(2 * free["peak"], self.cistern._overflow.host_bytes_left())
+                self.row(mode, percent, cap, 0 if own else host)
 
     def train_to_warm_up(self):
         """Libraries load their kernels and take their workspaces, which stay."""
