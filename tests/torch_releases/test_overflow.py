@@ -67,3 +67,16 @@ print(torch.zeros(4, device="cuda").numel(), cistern.torch.overflow().host_bytes
 """, CISTERN_CONF="backing:segments")
     assert said.split() == ["4", "0"]
     assert "device 0 has no overflow" in warned and "no pages of host memory" in warned
+
+
+def test_without_host_pages_host_activations_says_why():
+    said, _ = run_alone("""
+cistern.torch.enable("native")
+for size in ("1GiB", None):
+    try:
+        cistern.torch.host_activations(size).__enter__()
+    except RuntimeError as why:
+        print("memory comes in segments" in str(why), "overflow, which is off" in str(why))
+print(torch.zeros(4, device="cuda").numel())
+""", CISTERN_CONF="backing:segments")
+    assert said.split() == ["True", "False", "False", "True", "4"]
