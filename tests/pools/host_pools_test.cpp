@@ -81,6 +81,23 @@ TEST_CASE("host memory is counted apart", "[pools][host][pages]") {
   CHECK(rig.stats()[Stat::kReservedBytes].current == 0);
 }
 
+TEST_CASE("memory that a pool on the host leaves behind goes back with the rest",
+          "[pools][host][pages]") {
+  HostRig rig;
+  void* block = nullptr;
+  {
+    MemPool gone(rig.pools, inHost());
+    block = gone.allocate(64 * kMiB, rig.s);
+  }
+  void* const kept = rig.pool.allocate(16 * kMiB, rig.s);
+  rig.free(kept);
+  rig.free(block);
+  REQUIRE(rig.inHostNow() >= 80 * kMiB);
+  rig.pools.emptyUnowned();
+  CHECK(rig.inHostNow() >= 16 * kMiB);  // a pool in use keeps what it has
+  CHECK(rig.inHostNow() < 64 * kMiB);
+}
+
 TEST_CASE("the limit does not count host memory", "[pools][host][pages]") {
   HostRig rig(kGiB);
   rig.allocator.setLimit(16 * kMiB);

@@ -14,11 +14,11 @@ static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool, PageKind ki
   return heaps;
 }
 
+// Whatever their pages are: nothing moves to another heap here.
 static std::vector<Heap*> unownedHeaps(Engine& engine) {
   std::vector<Heap*> heaps = engine.heaps.all();
-  std::erase_if(heaps, [&](const Heap* heap) {
-    return pagesOf(*heap) == PageKind::kHost || !heap->pool().givesTo(engine.default_pool, false);
-  });
+  std::erase_if(
+      heaps, [&](const Heap* heap) { return !heap->pool().givesTo(engine.default_pool, false); });
   return heaps;
 }
 
