@@ -326,6 +326,42 @@ static void overflows(void) {
   CHECK_OK(cistern_allocator_destroy(a));
 }
 
+/* Steps with a state of 160 MiB, and 160 MiB of their own. */
+static void settles(void) {
+  cistern_allocator_t a = make_sim(256 * kMiB, "");
+  cistern_overflow_t figures;
+  cistern_settle_report_t report;
+  uint64_t to_host = 0, step_bytes = 0;
+  void *state[8], *passing[4];
+  int i, step;
+  CHECK_OK(cistern_set_overflow(a, 512 * kMiB));
+  for (i = 0; i < 8; ++i) CHECK_OK(cistern_allocate(a, 20 * kMiB, NULL, &state[i]));
+  report.size = sizeof report;
+  for (step = 0; step < 6; ++step) {
+    for (i = 0; i < 4; ++i) CHECK_OK(cistern_allocate(a, 40 * kMiB, NULL, &passing[i]));
+    for (i = 0; i < 4; ++i) CHECK_OK(cistern_free(a, passing[i]));
+    CHECK_OK(cistern_settle(a, NULL, step == 0 ? 0 : UINT64_MAX, &report));
+    to_host += report.to_host;
+    figures.size = sizeof figures;
+    CHECK_OK(cistern_overflow(a, &figures));
+    if (figures.step_bytes > step_bytes) step_bytes = figures.step_bytes;
+    CHECK(step > 0 || report.to_host + report.to_device == 0);
+  }
+  CHECK(to_host >= 32 * kMiB && step_bytes >= 2 * to_host);
+  CHECK_OK(cistern_settle(a, NULL, UINT64_MAX, NULL));
+  figures.size = offsetof(cistern_overflow_t, step_bytes); /* a program from before that field */
+  figures.step_bytes = 7;
+  CHECK_OK(cistern_overflow(a, &figures));
+  CHECK(figures.step_bytes == 7 && figures.host_bytes == 512 * kMiB);
+  report.size = 16;
+  CHECK(cistern_settle(a, NULL, 0, &report) == CISTERN_INVALID_ARGUMENT);
+  CHECK(strstr(cistern_last_error(), "cistern_settle_report_t::size is 16") != NULL);
+  CHECK(cistern_settle(a, (void*)0xdead, 0, NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK(cistern_settle(NULL, NULL, 0, NULL) == CISTERN_INVALID_HANDLE);
+  for (i = 0; i < 8; ++i) CHECK_OK(cistern_free(a, state[i]));
+  CHECK_OK(cistern_allocator_destroy(a));
+}
+
 static void contents(const char* path, char* text, size_t room) {
   FILE* file = fopen(path, "r");
   CHECK(file != NULL);
@@ -448,6 +484,7 @@ int main(int count, char** arguments) {
   captures();
   statistics();
   overflows();
+  settles();
   snapshots(arguments[1]);
   histories(arguments[1]);
   shared();
