@@ -7,6 +7,7 @@ each mode:
   overflow              what the device has no room for lies in the host's memory
   host_activations      the same, and cistern.torch.host_activations() around each step
   in_line               the same, with the copies in the stream of the work (only if --modes names it)
+  settle                the same as overflow, and cistern.torch.settle_after() the optimiser's step
   host_optimizer_state  the same as overflow, with the optimiser's state in the host's memory
   save_on_cpu           torch.autograd.graph.save_on_cpu(pin_memory=True), without overflow
   checkpoint            activation checkpointing of each layer, without overflow
@@ -26,7 +27,7 @@ import sys
 import time
 from pathlib import Path
 
-MODES = ("overflow", "host_activations", "host_optimizer_state", "save_on_cpu", "checkpoint")
+MODES = ("overflow", "host_activations", "settle", "host_optimizer_state", "save_on_cpu", "checkpoint")
 NAMES = ("gpt2_medium", "resnet152", "unet", "lora", "dit")
 GIB = 1 << 30
 
@@ -99,6 +100,8 @@ class Bench:
         run.checkpoints = mode == "checkpoint"
         if mode == "host_optimizer_state":
             self.cistern.torch.host_optimizer_state(run.optimizer)
+        if mode == "settle":
+            self.cistern.torch.settle_after(run.optimizer)
         around = self.around_step(mode)
         losses, times, begun = [], [], time.perf_counter()
         for number in range(self.arguments.steps):

@@ -9,7 +9,7 @@ import tempfile
 from typing import (Any, Dict, NamedTuple, Optional, SupportsFloat, SupportsIndex, cast, overload)
 
 from . import _arguments, _overflow, statistics
-from ._arguments import PathLike, Size
+from ._arguments import PathLike, Size, StreamLike
 from ._history import Recorded
 from ._native import check, lib, written
 
@@ -94,6 +94,15 @@ class Observed(Recorded):
     def overflow(self) -> _overflow.Overflow:
         """What lies in the host's memory because the device was full."""
         return _overflow.read(self._owned.value)
+
+    def settle(self, stream: StreamLike, most: Optional[Size] = None) -> _overflow.Settled:
+        """For a program that works in steps, between two of them: waits for `stream`, and moves memory behind
+        large blocks of it between the device and the host, at the same addresses. They live on from step to
+        step: they go to the host while steps overflow, and come home when there is room (docs/overflow.md). At
+        most `most` bytes move, an int or a text such as "1GiB"; None is no bound. Until it returns, nothing
+        may use blocks of the stream, or be launched on it. InvalidArgumentError for a stream that the device
+        does not know, or that is being captured."""
+        return _overflow.settle(self._owned.value, stream, most)
 
     def memory_info(self) -> MemoryInfo:
         """The free and the total memory of the device."""

@@ -26,15 +26,6 @@ def _library() -> ctypes.CDLL:
     return _native._library
 
 
-def _index(device: Any) -> int:
-    """Of the device that is meant: None is the current one."""
-    import torch
-
-    if device is None:
-        return int(torch.cuda.current_device())
-    return int(torch.cuda._utils._get_device_index(device, optional=True))
-
-
 def _in_host(device: int, address: int) -> bool:
     """Whether the block at the address lies in the host's memory."""
     return bool(_library().cistern_torch_in_host_memory(device, ctypes.c_void_p(address)))
@@ -59,7 +50,7 @@ def _index(device: Any) -> int:
         device = torch.device(device)  # which refuses what is none
     index: int = torch.cuda._utils._get_device_index(device, optional=True)
     if not 0 <= index < torch.cuda.device_count():
-        raise ValueError(f"cistern.torch: there is no device {index} for host_memory(): they are 0 to "
+        raise ValueError(f"cistern.torch: there is no device {index}: they are 0 to "
                          f"{torch.cuda.device_count() - 1}")
     return index
 
