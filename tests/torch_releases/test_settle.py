@@ -84,14 +84,16 @@ def test_a_capture_moves_nothing(steps):
     graph.replay()
 
 
-def test_the_stream_waits_for_the_copies_of_host_activations(steps):
+def test_the_stream_waits_for_the_copies_of_host_activations(steps, monkeypatch):
+    waits, wait_stream = [], torch.cuda.Stream.wait_stream
     leaf = torch.zeros(2 * MIB, device="cuda", requires_grad=True)
     with cistern.torch.host_activations("8MiB") as offload:
         kept = (leaf.exp() * leaf.exp()).exp()
         assert offload.last_step().moved > 0
-        assert cistern.torch.settle().waited_ns >= 0
-    lane = cistern.torch._store._lanes[0]
-    assert lane.query()
+        monkeypatch.setattr(torch.cuda.Stream, "wait_stream",
+                            lambda self, other: waits.append((self, other)) or wait_stream(self, other))
+        cistern.torch.settle()
+        assert waits == [(torch.cuda.current_stream(), cistern.torch._store._lanes[0])]
     del kept
 
 
