@@ -15,7 +15,6 @@
 #include "cistern/device.hpp"
 #include "cistern/history.hpp"
 #include "cistern/options.hpp"
-#include "cistern/overflow.hpp"
 #include "cistern/report.hpp"
 #include "cistern/statistics.hpp"
 

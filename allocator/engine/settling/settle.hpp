@@ -2,7 +2,7 @@
 #pragma once
 
 #include "allocator/engine/engine.hpp"
-#include "cistern/overflow.hpp"
+#include "cistern/report.hpp"
 
 namespace cistern {
 

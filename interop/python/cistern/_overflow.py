@@ -11,7 +11,9 @@ from typing import NamedTuple, Optional
 
 from . import _arguments
 from ._arguments import Size, StreamLike
-from ._native import OverflowStruct, SettleReportStruct, check, lib, written
+
+# The library is loaded by the functions: `python -m cistern info` tells what is there without it, and
+# imports cistern.torch for that.
 
 
 class Overflow(NamedTuple):
@@ -36,6 +38,8 @@ class Settled(NamedTuple):
 
 def read(handle: int) -> Overflow:
     """Of the allocator with that handle."""
+    from ._native import OverflowStruct, check, lib, written
+
     struct = OverflowStruct(size=ctypes.sizeof(OverflowStruct))
     check(lib.cistern_overflow(handle, ctypes.byref(struct)))
     return Overflow(struct.host_bytes, struct.reserved, struct.most_reserved, struct.handed_out, struct.would_do,
@@ -44,6 +48,8 @@ def read(handle: int) -> Overflow:
 
 def set_to(handle: int, size: Size) -> None:
     """Sets what may lie there. InvalidArgumentError with what the host admits."""
+    from ._native import check, lib
+
     check(lib.cistern_set_overflow(handle, _arguments.size(size, "size")))
 
 
@@ -54,6 +60,8 @@ def most_bytes(most: Optional[Size]) -> int:
 
 def settle(handle: int, stream: StreamLike, most: Optional[Size]) -> Settled:
     """Of the allocator with that handle."""
+    from ._native import SettleReportStruct, check, lib
+
     report = SettleReportStruct(size=ctypes.sizeof(SettleReportStruct))
     check(lib.cistern_settle(handle, _arguments.stream(stream), most_bytes(most), ctypes.byref(report)))
     return Settled(report.to_host, report.to_device, report.waited_ns)
@@ -61,6 +69,8 @@ def settle(handle: int, stream: StreamLike, most: Optional[Size]) -> Settled:
 
 def host_bytes_left() -> int:
     """The bytes of the host's memory that pages may take now."""
+    from ._native import check, lib
+
     left = ctypes.c_uint64()
     check(lib.cistern_host_bytes_left(ctypes.byref(left)))
     return left.value

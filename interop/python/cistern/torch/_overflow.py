@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import allocator as _allocator
 from .._overflow import Overflow
 from . import _host_memory
 
@@ -13,4 +12,6 @@ def overflow(device: Any = None) -> Overflow:
     """What lies in the host's memory because `device`, or the current one, was full. RuntimeError before
     cistern.torch.enable() in its native mode."""
     _host_memory._library()
-    return _allocator.default(_host_memory._index(device)).overflow()
+    from ..allocator import default
+
+    return default(_host_memory._index(device)).overflow()

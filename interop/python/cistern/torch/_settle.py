@@ -10,7 +10,6 @@ import sys
 from typing import Any, Iterable, Optional, Set
 
 from .. import _arguments, _overflow
-from .. import allocator as _allocator
 from .._arguments import Size
 from .._overflow import Settled
 from . import _host_memory, _usage
@@ -105,12 +104,14 @@ def _overflows(device: int, verb: str) -> bool:
 def _settled(device: int, most: Optional[Size]) -> Settled:
     import torch
 
+    from ..allocator import default
+
     with torch.cuda.device(device):
         stream = torch.cuda.current_stream()
         if torch.cuda.is_current_stream_capturing():
             return _NOTHING
         _join_copies(device, stream)
-        return _allocator.default(device).settle(stream, most)
+        return default(device).settle(stream, most)
 
 
 def _join_copies(device: int, stream: Any) -> None:
