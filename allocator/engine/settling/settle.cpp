@@ -20,32 +20,57 @@ constexpr std::uint64_t kPartHome = 8;
 /// next, up to this.
 constexpr std::uint32_t kMostQuiet = 1024;
 
-/// One settle, under the lock of the pages.
+/// One settle.
 class Settling {
  public:
-  Settling(Engine& engine, Stream stream, std::uint64_t most) CISTERN_REQUIRES(engine.waiting_mutex)
-      : engine_(engine), stream_(stream), most_(most), notes_(engine.settle_notes[stream]) {}
+  Settling(Engine& engine, Stream stream, std::uint64_t most)
+      : engine_(engine), stream_(stream), most_(most) {}
 
-  SettleReport run() CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
-    notes_.blocks.note(livingOn(engine_, stream_));
+  SettleReport run() {
+    const MutexLock one_at_a_time(engine_.waiting_mutex);
+    const std::uint64_t since = engine_.device.hostNanoseconds();
+    engine_.device.synchronizeStream(stream_).orThrow();
+    const std::uint64_t waited = engine_.device.hostNanoseconds() - since;
+    forgetOthers();
+    const MutexLock still(engine_.pages.mutex());
+    SettleReport report = move();
+    report.waited_ns = waited;
+    return report;
+  }
+
+ private:
+  SettleReport move() CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
+    notes().blocks.note(livingOn(engine_, stream_));
     releaseMoved();
-    const std::uint64_t resident = residentOverflow(engine_, stream_, notes_.blocks);
+    const std::uint64_t resident = residentOverflow(engine_, stream_, notes().blocks);
     noteBus(resident + engine_.pages.movedToHost());
-    const std::uint64_t over = overOfStep(resident), before = std::exchange(notes_.last_over, over);
+    const std::uint64_t over = overOfStep(resident),
+                        before = std::exchange(notes().last_over, over);
     noteQuiet(over);
     SettleReport report;
     // What did not fit in one step alone may never come again.
     if (const std::uint64_t out = std::min({over, before, most_}); out > 0) {
-      report.to_host = exchangeMemory(engine_, pagesForHost(engine_, stream_, notes_.blocks, out),
+      report.to_host = exchangeMemory(engine_, pagesForHost(engine_, stream_, notes().blocks, out),
                                       PageKind::kOverflow, stream_);
-    } else if (notes_.quiet >= notes_.wait) {
+    } else if (notes().quiet >= notes().wait) {
       releaseFreeOverflow();
       report.to_device = bringHome();
     }
     return report;
   }
 
- private:
+  // Streams that are gone.
+  void forgetOthers() CISTERN_REQUIRES(engine_.waiting_mutex) {
+    std::erase_if(engine_.settle_notes, [&](const auto& of) {
+      engine_.waiting_mutex.assertHeld();
+      return engine_.streams.look(of.first).forgotten;
+    });
+  }
+
+  SettleNotes& notes() CISTERN_REQUIRES(engine_.waiting_mutex) {
+    return engine_.settle_notes[stream_];
+  }
+
   // The most that lay on the host at a time, without what lives there from step to step.
   std::uint64_t overOfStep(std::uint64_t resident) {
     std::uint64_t peak = 0;
@@ -59,18 +84,18 @@ class Settling {
   // A block of the step was written once and read once, and so was what lives there.
   void noteBus(std::uint64_t living) CISTERN_REQUIRES(engine_.waiting_mutex) {
     const std::uint64_t all = engine_.overflow_counts.handed_out;
-    const std::uint64_t made = all - std::exchange(notes_.handed_out, all);
+    const std::uint64_t made = all - std::exchange(notes().handed_out, all);
     engine_.overflow_counts.step_bytes = 2 * (made + living);
   }
 
   void noteQuiet(std::uint64_t over) CISTERN_REQUIRES(engine_.waiting_mutex) {
     if (over == 0) {
-      ++notes_.quiet;
+      ++notes().quiet;
       return;
     }
-    const bool too_early = std::exchange(notes_.came_home, false);
-    if (too_early) notes_.wait = std::min(2 * notes_.wait, kMostQuiet);
-    notes_.quiet = 0;
+    const bool too_early = std::exchange(notes().came_home, false);
+    if (too_early) notes().wait = std::min(2 * notes().wait, kMostQuiet);
+    notes().quiet = 0;
   }
 
   // Blocks that had moved are freed by now: their memory is not of the heap's kind.
@@ -97,7 +122,7 @@ class Settling {
     const std::uint64_t bytes =
         std::min(most_, left >= pages::kUnit ? left : std::max(part, std::uint64_t{pages::kUnit}));
     const std::vector<pages::PhysicalPage*> homing =
-        pagesForDevice(engine_, stream_, notes_.blocks, bytes);
+        pagesForDevice(engine_, stream_, notes().blocks, bytes);
     std::uint64_t need = 0;
     for (const pages::PhysicalPage* page : homing) need += page->bytes();
     for (Heap* heap : engine_.heaps.with(PageKind::kDevice)) {
@@ -108,39 +133,27 @@ class Settling {
       }
     }
     const std::uint64_t moved = exchangeMemory(engine_, homing, PageKind::kDevice, stream_);
-    notes_.came_home = moved > 0;
-    notes_.quiet = 0;
+    notes().came_home = moved > 0;
+    notes().quiet = 0;
     return moved;
   }
 
   Engine& engine_;
   const Stream stream_;
   const std::uint64_t most_;
-  SettleNotes& notes_;
 };
 
 }  // namespace
 
 SettleReport settle(Engine& engine, Stream stream, std::uint64_t most) {
   engine.meet(stream);
-  const MutexLock one_at_a_time(engine.waiting_mutex);
   const RelaxedCaptureMode relaxed(engine.device);
   const Result<CaptureInfo> info = engine.device.captureInfo(stream);
   if (info && info.value().status != CaptureStatus::kNone) {
     throw InvalidArgument(
         fmt::format("settle: the stream {:#x} is being captured: end that first", stream.raw));
   }
-  const std::uint64_t since = engine.device.hostNanoseconds();
-  engine.device.synchronizeStream(stream).orThrow();
-  const std::uint64_t waited = engine.device.hostNanoseconds() - since;
-  std::erase_if(engine.settle_notes, [&](const auto& of) {
-    engine.waiting_mutex.assertHeld();
-    return engine.streams.look(of.first).forgotten;
-  });
-  const MutexLock still(engine.pages.mutex());
-  SettleReport report = Settling(engine, stream, most).run();
-  report.waited_ns = waited;
-  return report;
+  return Settling(engine, stream, most).run();
 }
 
 }  // namespace cistern

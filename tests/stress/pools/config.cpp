@@ -43,6 +43,8 @@ Config::Config(std::uint64_t seed, std::size_t threads) {
   alone = threads == 1;
   device = deviceFor(random);
   options = Options::parse(optionsFor(random, alone));
+  const bool pages = device.virtual_memory && options.backing == Backing::kPages;
+  if (pages && random.oneIn(3)) options.overflow = device.host_page_capacity / 2;
   streams = 3 + random.below(6);
   operations = (alone ? 1'000 : 400) + random.below(alone ? 5'000 : 2'000);
   faults = random.oneIn(2);

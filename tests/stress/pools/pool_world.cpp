@@ -70,7 +70,8 @@ void World::enter(Held& held) {
   }
   const Location location = allocator.locationOf(held.block);
   // A capture makes a pool that has gone anew, and then in the device's memory.
-  if (held.pool->used && location != held.pool->location)
+  const bool overflows = config.options.overflow != 0 && held.pool->location == Location::kDevice;
+  if (held.pool->used && location != held.pool->location && !overflows)
     violation(fmt::format("{:#x} of pool {} lies in the wrong memory", address, held.pool->number));
   if (location == Location::kHost) counts.in_host += 1;
   oracle.captured.check(address, held.bytes, held.pool->number);

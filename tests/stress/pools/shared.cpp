@@ -74,7 +74,7 @@ void share(Worker& worker) {
   const Use use = Use::shared(pool->users);
   HeldRef held = use ? world.unshelve(*pool, worker.random) : nullptr;
   if (!held) return;
-  const bool host = pool->location == Location::kHost;  // which has no handle
+  const bool host = world.allocator.locationOf(held->block) == Location::kHost;  // without a handle
   if (!held->apart || held->bytes > kMostShared || host) return world.shelve(std::move(held));
   pool->outside += 1;
   SharedHeld item{std::move(held), nullptr, nullptr, 0, worker.random.oneIn(3)};
