@@ -60,7 +60,7 @@ void check(TwoPlaces& of, const Recording& read) {
   }
 }
 
-HistorySettings keeping(std::uint64_t most_events) {
+HistorySettings remembering(std::uint64_t most_events) {
   HistorySettings settings;
   settings.most_events = most_events;
   return settings;
@@ -72,11 +72,11 @@ TEST_CASE("a history says which memory lies in the host's", "[history][host]") {
   TwoPlaces of;
   SECTION("which was there when it began") {
     of.takeBoth();
-    of.rig.allocator.recordHistory(keeping(1'000));
+    of.rig.allocator.recordHistory(remembering(1'000));
     check(of, dumped(of.rig.allocator));
   }
   SECTION("which comes and goes") {
-    of.rig.allocator.recordHistory(keeping(1'000));
+    of.rig.allocator.recordHistory(remembering(1'000));
     of.takeBoth();
     check(of, dumped(of.rig.allocator));
     of.giveBackBoth();
@@ -84,7 +84,7 @@ TEST_CASE("a history says which memory lies in the host's", "[history][host]") {
     CHECK(reservedAt(dumped(of.rig.allocator), Location::kHost) == 0);
   }
   SECTION("which came in events that are not kept") {
-    of.rig.allocator.recordHistory(keeping(3));
+    of.rig.allocator.recordHistory(remembering(3));
     for (int i = 0; i < 4; ++i) {
       of.takeBoth();
       check(of, dumped(of.rig.allocator));
@@ -118,7 +118,7 @@ TEST_CASE("a request for host memory that fails has no figures of the device", "
   SimRig rig("background_thread:false", config);
   Pools pools(rig.allocator);
   MemPool host(pools, TwoPlaces::inHost());
-  rig.allocator.recordHistory(keeping(1'000));
+  rig.allocator.recordHistory(remembering(1'000));
   CHECK_THROWS_AS(host.allocate(20 * kMiB, Stream{}), OutOfMemory);
   CHECK_THROWS_AS(rig.allocator.allocate(2 * kGiB, Stream{}), OutOfMemory);
   const Recording read = dumped(rig.allocator);

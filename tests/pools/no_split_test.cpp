@@ -6,7 +6,7 @@
 namespace cistern::test {
 namespace {
 
-constexpr std::size_t kSizes[] = {kKiB, kKiB, 100 * kKiB, 3 * kMiB, 3 * kMiB, 30 * kMiB};
+constexpr std::size_t kNoSplitSizes[] = {kKiB, kKiB, 100 * kKiB, 3 * kMiB, 3 * kMiB, 30 * kMiB};
 
 }  // namespace
 
@@ -15,7 +15,7 @@ TEST_CASE("without splitting each block has a segment of its own", "[pools]") {
   const Stream s = rig.stream();
   MemPool pool(rig.pools, {nullptr, true, false, true});
   std::set<void*> blocks;
-  for (const std::size_t bytes : kSizes) {
+  for (const std::size_t bytes : kNoSplitSizes) {
     void* block = pool.allocate(bytes, s);
     const BaseAllocation segment = rig.allocator.getBaseAllocation(block);
     CHECK(segment.base == block);
@@ -25,7 +25,7 @@ TEST_CASE("without splitting each block has a segment of its own", "[pools]") {
   }
   CHECK(rig.holds(pool.id(), blocks));
   CHECK(rig.pools.memoryStats(pool.id())[std::size_t(Stat::kSegment)].current ==
-        std::int64_t(std::size(kSizes)));
+        std::int64_t(std::size(kNoSplitSizes)));
   for (void* block : blocks) rig.free(block);
   void* again = pool.allocate(3 * kMiB, s);
   CHECK(blocks.contains(again));

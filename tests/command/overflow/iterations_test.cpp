@@ -18,7 +18,7 @@ using Starts = std::vector<std::size_t>;
 Living hills(std::size_t count) {
   Living living{50, 100};
   for (std::size_t i = 0; i < count; ++i)
-    for (const std::uint64_t bytes : {300, 500, 300, 100}) living.push_back(bytes);
+    for (const std::uint64_t bytes : {300u, 500u, 300u, 100u}) living.push_back(bytes);
   return living;
 }
 
