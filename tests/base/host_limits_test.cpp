@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "allocator/base/sanitizers.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/host_memory/host_memory.hpp"
 
@@ -39,6 +40,8 @@ struct NoDescriptors {
 
 }  // namespace
 
+// The undefined behaviour sanitizer opens a pipe to look at an object, and calls it none without.
+#if !defined(CISTERN_ADDRESS_SANITIZER)
 TEST_CASE("a process that cannot ask what is left takes nothing more", "[base]") {
   std::uint64_t left = 1;
   SECTION("without file descriptors") {
@@ -53,6 +56,7 @@ TEST_CASE("a process that cannot ask what is left takes nothing more", "[base]")
 #endif
   CHECK(left == 0);
 }
+#endif
 
 TEST_CASE("without any file nothing limits the host", "[base]") {
   const Root root;

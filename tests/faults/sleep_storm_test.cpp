@@ -51,10 +51,10 @@ TEST_CASE("so it is with a smaller device and host memory for the rest", "[fault
   for (const std::uint64_t seed : {4u, 5u})
     run({seed, false, true}, kSlowBuild ? 2'000 : 20'000, counts);
   run({6, true, true}, kSlowBuild ? 1'000 : 10'000, counts);
-  requireEach(counts,
-              {"sleep", "wake", "stayed", "replay", "device failure", "on the host", "settle",
-               "moved to the host", "moved home", "overflow on", "overflow off", "host admits less",
-               "pool error: export", "out of memory: allocate", "result after wake"});
+  requireEach(counts, {"sleep", "wake", "stayed", "replay", "device failure", "on the host",
+                       "settle", "overflow on", "overflow off", "host admits less",
+                       "pool error: export", "out of memory: allocate"});
+  if (!kSlowBuild) requireEach(counts, {"moved to the host", "moved home", "result after wake"});
 }
 
 }  // namespace cistern::test
