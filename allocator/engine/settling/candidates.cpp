@@ -63,12 +63,15 @@ std::vector<Candidate> candidates(Engine& engine, Stream stream, PageKind kind)
   return found;
 }
 
-std::vector<PhysicalPage*> upTo(std::uint64_t bytes, const std::vector<Candidate>& from) {
+// A page that is too large for the rest is passed over.
+std::vector<PhysicalPage*> enough(const Moves& moves, const std::vector<Candidate>& from) {
   std::vector<PhysicalPage*> pages;
+  std::uint64_t chosen = 0;
   for (const Candidate& each : from) {
-    if (bytes == 0) break;
+    if (chosen >= moves.wanted) break;
+    if (each.page->bytes() > moves.most - chosen) continue;
     pages.push_back(each.page);
-    bytes -= std::min(bytes, each.page->bytes());
+    chosen += each.page->bytes();
   }
   return pages;
 }
@@ -84,23 +87,23 @@ std::vector<LongLived::Living> livingOn(Engine& engine, Stream stream) {
 }
 
 std::vector<PhysicalPage*> pagesForHost(Engine& engine, Stream stream, const LongLived& known,
-                                        std::uint64_t bytes) {
+                                        const Moves& moves) {
   std::vector<Candidate> found = candidates(engine, stream, PageKind::kDevice);
   std::erase_if(found, [&](const Candidate& of) { return !known.livesOn(of.block); });
   std::ranges::sort(found, std::greater(), [&](const Candidate& of) {
     return std::tuple(known.since(of.block), of.block, of.page->current->deviceAddress());
   });
-  return upTo(bytes, found);
+  return enough(moves, found);
 }
 
 std::vector<PhysicalPage*> pagesForDevice(Engine& engine, Stream stream, const LongLived& known,
-                                          std::uint64_t bytes) {
+                                          const Moves& moves) {
   std::vector<Candidate> found = candidates(engine, stream, PageKind::kOverflow);
   std::ranges::sort(found, std::less(), [&](const Candidate& of) {
     const bool lives_on = known.livesOn(of.block);
     return std::tuple(lives_on, known.since(of.block), of.block, of.page->current->deviceAddress());
   });
-  return upTo(bytes, found);
+  return enough(moves, found);
 }
 
 std::uint64_t residentOverflow(Engine& engine, Stream stream, const LongLived& known) {

@@ -7,22 +7,27 @@
 
 namespace cistern {
 
+/// How many bytes are to move. A last page may reach beyond `wanted`, and never beyond `most`.
+struct Moves {
+  std::uint64_t wanted = 0, most = 0;
+};
+
 /// The large blocks that the program holds in heaps of the stream, and that no other stream uses.
 /// Takes the heaps' locks.
 std::vector<LongLived::Living> livingOn(Engine& engine, Stream stream)
     CISTERN_REQUIRES(engine.pages.mutex());
 
-/// Pages of the device that lie wholly in blocks that live on from step to step, up to so many
-/// bytes. Those that came last are first: a program makes its weights before the state of its
+/// Pages of the device that lie wholly in blocks that live on from step to step, as many as
+/// wanted. Those that came last are first: a program makes its weights before the state of its
 /// optimiser, which it uses least.
 std::vector<pages::PhysicalPage*> pagesForHost(Engine& engine, Stream stream,
-                                               const LongLived& known, std::uint64_t bytes)
+                                               const LongLived& known, const Moves& moves)
     CISTERN_REQUIRES(engine.pages.mutex());
 
-/// Pages of overflow in blocks of the stream, up to so many bytes. First are those that lie in
+/// Pages of overflow in blocks of the stream, as many as wanted. First are those that lie in
 /// blocks of one step, then the longest living.
 std::vector<pages::PhysicalPage*> pagesForDevice(Engine& engine, Stream stream,
-                                                 const LongLived& known, std::uint64_t bytes)
+                                                 const LongLived& known, const Moves& moves)
     CISTERN_REQUIRES(engine.pages.mutex());
 
 /// Bytes of blocks in the stream's heaps of overflow that live on from step to step. Takes the

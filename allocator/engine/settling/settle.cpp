@@ -49,9 +49,10 @@ class Settling {
     noteQuiet(over);
     SettleReport report;
     // What did not fit in one step alone may never come again.
-    if (const std::uint64_t out = std::min({over, before, most_}); out > 0) {
-      report.to_host = exchangeMemory(engine_, pagesForHost(engine_, stream_, notes().blocks, out),
-                                      PageKind::kOverflow, stream_);
+    if (const std::uint64_t out = std::min(over, before); out > 0) {
+      report.to_host =
+          exchangeMemory(engine_, pagesForHost(engine_, stream_, notes().blocks, {out, most_}),
+                         PageKind::kOverflow, stream_);
     } else if (notes().quiet >= notes().wait) {
       releaseFreeOverflow();
       report.to_device = bringHome();
@@ -120,9 +121,9 @@ class Settling {
     if (away == 0) return 0;
     const std::uint64_t left = engine_.limit.left(), part = away / kPartHome;
     const std::uint64_t bytes =
-        std::min(most_, left >= pages::kUnit ? left : std::max(part, std::uint64_t{pages::kUnit}));
+        left >= pages::kUnit ? left : std::max(part, std::uint64_t{pages::kUnit});
     const std::vector<pages::PhysicalPage*> homing =
-        pagesForDevice(engine_, stream_, notes().blocks, bytes);
+        pagesForDevice(engine_, stream_, notes().blocks, {bytes, most_});
     std::uint64_t need = 0;
     for (const pages::PhysicalPage* page : homing) need += page->bytes();
     for (Heap* heap : engine_.heaps.with(PageKind::kDevice)) {
