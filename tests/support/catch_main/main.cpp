@@ -3,7 +3,9 @@
 #define CATCH_CONFIG_RUNNER
 #include "tests/support/catch.hpp"
 #include "tests/support/skipped.hpp"
+#include "tests/support/watchdog.hpp"
 
 int main(int argc, char** argv) {
+  cistern::test::watchCases();
   return cistern::test::reportSkipped(Catch::Session().run(argc, argv));
 }
