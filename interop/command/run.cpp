@@ -105,14 +105,20 @@ void requireKnownCommand(const CLI::App& program, const std::vector<std::string>
   throw CLI::ParseError(unknownCommand(program, args[0]), CLI::ExitCodes::InvalidError);
 }
 
-/// CLI11 would take the argument behind "--capacity=" for its value.
-void requireValues(const std::vector<std::string>& args) {
+/// CLI11 would take the argument behind "--capacity=" for its value, and "--json=2" for two flags.
+void requireValues(const CLI::App& program, const std::vector<std::string>& args) {
+  const CLI::App* const command = findCommand(program, args[0]);
   for (const std::string& argument : args) {
+    const std::size_t equals = argument.find('=');
     if (argument == "--") return;
-    if (argument.rfind("--", 0) != 0 || argument.back() != '=') continue;
-    throw CLI::ParseError(
-        fmt::format("{} needs a value, and '' is none", argument.substr(0, argument.size() - 1)),
-        CLI::ExitCodes::InvalidError);
+    if (argument.rfind("--", 0) != 0 || equals == argument.npos) continue;
+    const std::string name = argument.substr(0, equals), value = argument.substr(equals + 1);
+    const CLI::Option* const option = command ? command->get_option_no_throw(name) : nullptr;
+    const bool is_flag = option != nullptr && option->get_items_expected_max() == 0;
+    if (!value.empty() && !is_flag) continue;
+    throw CLI::ParseError(is_flag ? fmt::format("{} takes no value, and '{}' is given", name, value)
+                                  : fmt::format("{} needs a value, and '' is none", name),
+                          CLI::ExitCodes::InvalidError);
   }
 }
 
@@ -179,7 +185,7 @@ ExitStatus runLine(const std::vector<std::string>& args, Console& console) {
   try {
     requireKnownCommand(program, args);
     const std::vector<std::string> own = ownArguments(args, commands);
-    requireValues(own);
+    requireValues(program, own);
     program.parse(std::vector<std::string>(own.rbegin(), own.rend()));  // CLI11 pops the back
   } catch (const CLI::ParseError& error) {
     return explain(program, error, console);

@@ -11,11 +11,11 @@
 
 #include "allocator/base/printable.hpp"
 #include "allocator/device/open.hpp"
-#include "cistern/options.hpp"
 #include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
 #include "interop/command/launch/child.hpp"
+#include "interop/command/launch/conf.hpp"
 #include "interop/command/launch/history_report.hpp"
 #include "interop/command/launch/launch_summary.hpp"
 #include "interop/command/launch/records.hpp"
@@ -98,11 +98,6 @@ void requireSense(const LaunchSettings& settings) {
   if (settings.command.empty() || settings.command[0].empty())
     throw UsageError("a program is to be run: cistern run -- COMMAND (see --help)");
   requireVendorsBackend();
-  try {
-    (void)(settings.conf.empty() ? Options::fromEnvironment() : Options::parse(settings.conf));
-  } catch (const OptionError& error) {
-    throw UsageError(fmt::format("{}{}", settings.conf.empty() ? "" : "--conf, ", error.what()));
-  }
   requireApart(std::array{NamedFile{"--trace", settings.trace},
                           NamedFile{"--report", settings.report},
                           NamedFile{"--json", settings.json}});
@@ -111,8 +106,9 @@ void requireSense(const LaunchSettings& settings) {
   if (!settings.json.empty()) requireWritable("--json", settings.json);
 }
 
-ExitStatus launch(const LaunchSettings& settings, Console& console) {
+ExitStatus launch(LaunchSettings settings, Console& console) {
   requireSense(settings);
+  settings.conf = confOf(settings);
   const RunFolder folder;
   const Ending ending = runChild(settings, preloadLibrary(), folder.path());
   (void)std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone costs only the summary
@@ -144,6 +140,11 @@ Command addRun(CLI::App& program) {
       ->type_name("COMMAND");
   parser->add_option("--conf", settings->conf, "Options of the allocator: see `cistern options`")
       ->type_name("NAME:VALUE,...");
+  parser
+      ->add_option("--overflow", settings->overflow,
+                   "Host memory that serves requests when the device is full; slower there")
+      ->check(kNotEmpty)
+      ->type_name("SIZE");
   parser->add_option("--trace", settings->trace, "Record what it allocates, for `cistern replay`")
       ->check(kFileName)
       ->type_name("FILE.trace.gz");

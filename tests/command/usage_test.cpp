@@ -106,6 +106,16 @@ TEST_CASE("an empty text is no value of an option") {
   requireRefused({"generate", "serve:1", "--to", ""}, "--to: needs a value");
 }
 
+TEST_CASE("an option that takes no value is given none") {
+  const TempFile trace("small.trace", kSmallTrace);
+  for (const std::string option : {"--overflow", "--json", "--fit", "--check"}) {
+    for (const std::string value : {"4GiB", "2", "true"})
+      requireRefused({"replay", trace.path(), option + "=" + value},
+                     option + " takes no value, and '" + value + "' is given");
+  }
+  requireRefused({"run", "--strict=1", "true"}, "--strict takes no value");
+}
+
 TEST_CASE("what a program could not be run with is refused before it is run") {
   requireRefused({"run", "--conf", "limits:3G", "true"}, "--conf, column 1: no option is named");
   REQUIRE(setenv("CISTERN_CONF", "limits:3G", 1) == 0);

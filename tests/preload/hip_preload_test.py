@@ -140,6 +140,12 @@ class Pressure(unittest.TestCase):
                     run = self.pressed(case, options)
                     self.assertEqual(run.status, 0, run.err)
 
+    def test_without_pages_of_the_host_it_is_refused_as_before_which_is_said(self):
+        run = self.pressed("too_much", ["--overflow", "512MiB"])
+        self.assertEqual(run.status, 0, run.err)
+        self.assertRegex(run.err, "cistern: overflow is off, and the program goes on without: .* has no pages of the host's")
+        self.assertEqual(run.process["out_of_memory"], 1)
+
     def test_a_loop_without_work_waits_for_nothing(self):
         for options in ([], ["--strict"]):
             with self.subTest(options=options):

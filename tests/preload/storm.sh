@@ -13,13 +13,17 @@ export LD_LIBRARY_PATH=$here/driver:$here/hip:$here/lib
 unset CISTERN_CONF LD_PRELOAD
 
 storm() {
-  local seed=$1 program=storm_program options=() even=()
+  local seed=$1 program=storm_program options=() environment=()
   ((seed % 3 != 0)) || program=hip_storm
   [[ -x $here/programs/$program ]] || program=storm_program
   ((seed % 4 < 2)) || options+=(--strict)
   ((seed % 5 != 0)) || options+=(--conf backing:segments)
-  [[ $program != hip_storm && $((seed % 5)) -ne 0 ]] || even=(STORM_EVEN_SIZES=1)
-  env ${even[@]+"${even[@]}"} timeout $((seconds + 300)) "$here/cistern" run --quiet ${options[@]+"${options[@]}"} -- \
+  [[ $program == hip_storm || $((seed % 2)) -ne 0 || $((seed % 5)) -eq 0 ]] || {
+    options+=(--overflow 2GiB)
+    environment+=(STORM_OVERFLOW=1)
+  }
+  [[ $program != hip_storm && $((seed % 5)) -ne 0 ]] || environment+=(STORM_EVEN_SIZES=1)
+  env ${environment[@]+"${environment[@]}"} timeout $((seconds + 300)) "$here/cistern" run --quiet ${options[@]+"${options[@]}"} -- \
     "$here/programs/$program" "$seconds" "$seed" >"$out/$seed" 2>&1
   local status=$?
   ((status == 0)) || echo "seed $seed ($program ${options[*]-}): exit status $status" >>"$out/$seed.fault"

@@ -9,6 +9,7 @@ namespace cistern::command {
 struct LaunchSettings {
   std::vector<std::string> command;  ///< not empty
   std::string conf;                  ///< for CISTERN_CONF; empty: unchanged
+  std::string overflow;              ///< a size; empty: as conf says
   std::string trace;                 ///< a file; empty: none
   std::string report;                ///< a file for the page; empty: none
   std::string json;                  ///< a file for the summary; empty: none

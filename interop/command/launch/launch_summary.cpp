@@ -74,6 +74,12 @@ std::string textOf(const Account& a, bool all) {
     text += row("device", printable(a.device));
     text += row("served", servedText(a));
     text += row("memory", memoryText(a));
+    if (a.host_reserved_peak != 0) {
+      text +=
+          row("overflow", fmt::format("{} of that in the host's memory at the peak, for want of "
+                                      "room on the device",
+                                      formatBytes(a.host_reserved_peak)));
+    }
     if (a.driver_nanoseconds != 0) text += row("time", savedText(a));
   }
   if (a.handles_given + a.handles_opened != 0) {

@@ -31,6 +31,8 @@ Json jsonOf(const Account& a) {
           {"requested_peak_bytes", a.requested_peak},
           {"reserved_bytes", a.reserved},
           {"reserved_peak_bytes", a.reserved_peak},
+          {"host_reserved_bytes", a.host_reserved},
+          {"host_reserved_peak_bytes", a.host_reserved_peak},
           {"work", a.work},
           {"unknown_work", a.unknown_work},
           {"unknown_functions", a.unknown_names},

@@ -96,6 +96,8 @@ Account accountOf(const Record& record) {
   account.requested_peak = record.requested_peak;
   account.reserved = record.reserved;
   account.reserved_peak = record.reserved_peak;
+  account.host_reserved = record.host_reserved;
+  account.host_reserved_peak = record.host_reserved_peak;
   account.unknown_names = textOf(record.unknown_names);
   account.barriers = record.barriers;
   account.fences = record.fences;

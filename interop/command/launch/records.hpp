@@ -32,6 +32,7 @@ struct Account {
   std::uint64_t driver_nanoseconds = 0;  ///< what the driver would have taken for the cudaMallocs
   std::uint64_t requested = 0, requested_peak = 0;
   std::uint64_t reserved = 0, reserved_peak = 0;
+  std::uint64_t host_reserved = 0, host_reserved_peak = 0;  ///< of these in the host's memory
   std::uint64_t work = 0, unknown_work = 0;  ///< submissions, and calls that may be some
   std::string unknown_names;
   std::uint64_t barriers = 0, fences = 0, out_of_memory = 0, contexts = 0;

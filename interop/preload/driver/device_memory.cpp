@@ -45,24 +45,32 @@ Status DriverDevice::tryKind(VirtualMemoryCapability& kind) {
   return tryPage(*this);
 }
 
-void DriverDevice::took(std::uint64_t bytes) noexcept {
-  reserved_.fetch_add(bytes, std::memory_order_relaxed);
-  addTo(record().reserved, record().reserved_peak, bytes);
+void DriverDevice::took(std::uint64_t which, const Taken& memory) {
+  {
+    const MutexLock lock(mutex_);
+    taken_[which] = memory;
+  }
+  const bool host = memory.location == Location::kHost;
+  (host ? host_reserved_ : reserved_).fetch_add(memory.bytes, std::memory_order_relaxed);
+  addTo(record().reserved, record().reserved_peak, memory.bytes);
+  if (host) addTo(record().host_reserved, record().host_reserved_peak, memory.bytes);
 }
 
-void DriverDevice::gaveBack(std::uint64_t bytes) noexcept {
-  reserved_.fetch_sub(bytes, std::memory_order_relaxed);
-  takeFrom(record().reserved, bytes);
+void DriverDevice::gaveBack(const Taken& memory) noexcept {
+  const bool host = memory.location == Location::kHost;
+  (host ? host_reserved_ : reserved_).fetch_sub(memory.bytes, std::memory_order_relaxed);
+  takeFrom(record().reserved, memory.bytes);
+  if (host) takeFrom(record().host_reserved, memory.bytes);
 }
 
 // The record goes first: as soon as the driver has it back, another thread may get the same address
 // or handle, and record that.
 template <class Free>
 Status DriverDevice::giveBack(Call call, std::uint64_t which, Free free) {
-  std::map<std::uint64_t, std::uint64_t>::node_type record;
+  std::map<std::uint64_t, Taken>::node_type record;
   {
     const MutexLock lock(mutex_);
-    record = sizes_.extract(which);
+    record = taken_.extract(which);
   }
   const Code result = free();
   if (result == kSuccess) {
@@ -70,7 +78,7 @@ Status DriverDevice::giveBack(Call call, std::uint64_t which, Free free) {
     return {};
   }
   const MutexLock lock(mutex_);
-  sizes_.insert(std::move(record));
+  taken_.insert(std::move(record));
   return failure(call, result);
 }
 
@@ -80,9 +88,7 @@ Result<Address> DriverDevice::doMalloc(std::size_t bytes) {
   Address address = 0;
   const Code result = grow([&] { return driver_.malloc(&address, bytes); });
   if (result != kSuccess) return failure(Call::kMalloc, result);
-  const MutexLock lock(mutex_);
-  sizes_[address] = bytes;
-  took(bytes);
+  took(address, {bytes});
   return Address{address};
 }
 
@@ -117,9 +123,7 @@ Result<Page> DriverDevice::doCreatePage(std::size_t bytes) {
   const Code result =
       grow([&] { return driver_.createPage(&handle, bytes, ordinal_, virtual_memory_); });
   if (result != kSuccess) return failure(Call::kCreatePage, result);
-  const MutexLock lock(mutex_);
-  sizes_[handle] = bytes;
-  took(bytes);
+  took(handle, {bytes});
   return Page{handle};
 }
 

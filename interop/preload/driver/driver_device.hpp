@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/device/page_trial.hpp"
 #include "cistern/device.hpp"
 #include "interop/preload/driver/context_order.hpp"
 #include "interop/preload/driver/last_resort.hpp"
@@ -43,8 +44,16 @@ class DriverDevice final : public Device {
   bool interprocessSupported() const override { return virtual_memory_.exportable; }
   bool driverPoolSupported() const override { return false; }
 
-  /// Bytes taken from the driver and not given back.
+  /// Bytes of the device's memory that were taken from the driver and not given back.
   std::uint64_t reserved() const noexcept { return reserved_.load(std::memory_order_relaxed); }
+  /// Bytes of the host's memory, the same way.
+  std::uint64_t hostReserved() const noexcept {
+    return host_reserved_.load(std::memory_order_relaxed);
+  }
+  /// Makes a page of the host's memory, unless one was made before, and undoes it. Returns the
+  /// driver's failure if it refuses such pages. No room for one is no refusal. Pre: the context is
+  /// current.
+  Status tryHostPages();
   /// The context is gone: its streams and events with it, but not its pages.
   void contextIsGone() noexcept { gone_ = true; }
   /// The device with that ordinal may use this one's memory from now on.
@@ -61,6 +70,7 @@ class DriverDevice final : public Device {
   Result<Address> doReserve(std::size_t bytes) override;
   Status doFreeReservation(Address address, std::size_t bytes) override;
   Result<Page> doCreatePage(std::size_t bytes) override;
+  Result<Page> doCreateHostPage(std::size_t bytes) override;
   Status doReleasePage(Page page) override;
   Result<int> doExportPage(Page page) override;
   Result<Page> doImportPage(int descriptor) override;
@@ -79,8 +89,16 @@ class DriverDevice final : public Device {
   void findOut();
   /// Whether a page of that kind works; sets its granularity.
   Status tryKind(VirtualMemoryCapability& kind);
-  void took(std::uint64_t bytes) noexcept;
-  void gaveBack(std::uint64_t bytes) noexcept;
+  /// Memory of the driver's.
+  struct Taken {
+    std::uint64_t bytes = 0;
+    Location location = Location::kDevice;
+  };
+  /// `which`: its address, or the page's handle. Throws std::bad_alloc.
+  void took(std::uint64_t which, const Taken& memory);
+  void gaveBack(const Taken& memory) noexcept;
+  /// A page that is not counted.
+  Result<Page> makeHostPage(HostPages kind, std::size_t bytes);
   template <class Free>
   Status giveBack(Call call, std::uint64_t which, Free free);
   bool isComplete() const noexcept { return reuse_ == Reuse::kComplete; }
@@ -98,12 +116,13 @@ class DriverDevice final : public Device {
   std::string name_;
   int ordinal_ = 0;
   VirtualMemoryCapability virtual_memory_;
-  std::atomic<std::uint64_t> reserved_{0};
+  std::atomic<std::uint64_t> reserved_{0}, host_reserved_{0};
+  std::atomic<HostPages> host_pages_{HostPages::kUntried};
   std::atomic<bool> gone_{false};
   bool tried_ = false;  ///< what works was found out; only then a refusal says nothing of that
 
   Mutex mutex_{LockRank::kDriverDevice};
-  std::map<Address, std::uint64_t> sizes_ CISTERN_GUARDED_BY(mutex_);  ///< of pages, and of mallocs
+  std::map<std::uint64_t, Taken> taken_ CISTERN_GUARDED_BY(mutex_);     ///< pages, and mallocs
   std::map<Address, std::uint64_t> mapped_ CISTERN_GUARDED_BY(mutex_);  ///< made accessible
   std::vector<int> admitted_ CISTERN_GUARDED_BY(mutex_);                ///< this device first
 };

@@ -35,6 +35,8 @@ class LastResort {
   LastResort(const LastResort&) = delete;
   LastResort& operator=(const LastResort&) = delete;
 
+  /// Whether the calling thread has a turn.
+  static bool isMine() noexcept { return mine_; }
   /// Calls `take`, which takes memory of the device for a cache; kOutOfMemory in another's turn.
   template <class Take>
   static Code grow(int device, Take take) {

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <new>
 
+#include "interop/preload/served/host_overflow.hpp"
+
 namespace cistern::preload::GPU_NAMESPACE {
 
 namespace {
@@ -53,6 +55,7 @@ void* detail::allocateMissed(Serving& serving, std::size_t bytes, Stream stream)
   for (int tries = 1; tries <= kTries; ++tries) {
     const std::uint64_t given = serving.cooling.given();
     try {
+      const Miss miss(serving.device.ordinal());
       return fast_path::miss(serving.allocator, bytes, stream);
     } catch (const OutOfMemory&) {
       serving.cooling.settleWaiting(serving.allocator);

@@ -15,7 +15,7 @@
 
 namespace cistern::preload {
 
-inline constexpr std::uint32_t kRecordVersion = 5;
+inline constexpr std::uint32_t kRecordVersion = 6;
 inline constexpr char kRecordPrefix[] = "record_";
 inline constexpr char kTracePrefix[] = "trace_";
 
@@ -106,8 +106,10 @@ struct Record {
 
   std::atomic<std::uint64_t> requested{0};  ///< bytes, as asked for and held
   std::atomic<std::uint64_t> requested_peak{0};
-  std::atomic<std::uint64_t> reserved{0};  ///< bytes taken from the driver
+  std::atomic<std::uint64_t> reserved{0};  ///< bytes taken from the driver, the host's among them
   std::atomic<std::uint64_t> reserved_peak{0};
+  std::atomic<std::uint64_t> host_reserved{0};  ///< those of the host's memory
+  std::atomic<std::uint64_t> host_reserved_peak{0};
   std::atomic<std::uint64_t> misses{0};  ///< requests that found no free block at hand
   std::atomic<std::uint64_t> device_calls{0};
   std::array<char, 512> unknown_names{};   ///< functions that may submit work, as many as fit

@@ -13,15 +13,26 @@
 #include "interop/preload/process/preload_settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/record/run_history.hpp"
+#include "interop/preload/served/host_overflow.hpp"
 #include "interop/preload/served/prices.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 
+namespace {
+
+// With it, an allocator without host pages is an error; a program is to go on.
+Options withoutOverflow(Options options) {
+  options.overflow = 0;
+  return options;
+}
+
+}  // namespace
+
 Serving::Serving(const Functions& driver, ContextOrder& order, Captures& captures,
-                 const std::atomic<Reuse>& reuse)
+                 const std::atomic<Reuse>& reuse, const Options& options)
     : device(driver, order, captures, reuse),
       cooling(driver, order, captures, reuse),
-      allocator(device),
+      allocator(device, withoutOverflow(options)),
       pool(allocator.engine()) {
   allocator.engine().hooks.tidy.add([this](Tidying why) {
     bool gave = false;
@@ -36,6 +47,7 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
     return gave;
   });
   recordForRun(allocator);
+  if (options.overflow != 0) letOverflow(*this, options.overflow);
 }
 
 bool Serving::giveBack(const Captures& captures) {
@@ -120,7 +132,8 @@ void Contexts::makeServing(Context& context) {
   if (context.serving() != nullptr || context.refused_) return;
   try {
     requireOwnBackend();
-    auto* const made = new Serving(*driver(), context.order(), captures_, reuse_);
+    auto* const made =
+        new Serving(*driver(), context.order(), captures_, reuse_, Options::fromEnvironment());
     for (int peer : context.peers_) (void)made->device.admit(peer);
     add(record().contexts);
     noteVendor(kBackend);
@@ -242,8 +255,8 @@ std::uint64_t Contexts::keptOn(int device) {
     Serving* const serving = context->serving();
     if (serving == nullptr || serving->device.ordinal() != device) continue;
     const std::uint64_t reserved = serving->device.reserved();
-    const std::uint64_t held = blocks_.bytesOf(*context);
-    kept += reserved > held ? reserved - held : 0;
+    const std::uint64_t held = blocks_.bytesOf(*context), on_host = heldOnHost(blocks_, *serving);
+    kept += reserved + on_host > held ? reserved + on_host - held : 0;
   }
   return kept;
 }

@@ -24,9 +24,10 @@ namespace cistern::preload::GPU_NAMESPACE {
 
 /// The allocator of one context, with its device.
 struct Serving {
-  /// Pre: the context is current. Throws what Device and CachingAllocator throw.
+  /// Pre: the context is current. Throws what Device and CachingAllocator throw, but that there is
+  /// no overflow (host_overflow.hpp).
   Serving(const Functions& driver, ContextOrder& order, Captures& captures,
-          const std::atomic<Reuse>& reuse);
+          const std::atomic<Reuse>& reuse, const Options& options);
   /// Returns cached memory to the driver, after waiting for the device unless a graph is captured.
   /// False if another thread may have held memory in transit meanwhile.
   bool giveBack(const Captures& captures);
@@ -93,7 +94,7 @@ class Contexts {
   std::optional<Blocks::Around> around(Address address);
   /// Returns the memory that the contexts of a device keep to the driver, except that of `but`.
   Gave giveBack(int device, const Serving* but = nullptr);
-  /// The bytes that these contexts keep.
+  /// The bytes of the device's memory that these contexts keep.
   std::uint64_t keptOn(int device);
   /// The part of the device's default pool that these contexts have. Throws std::bad_alloc, as do
   /// the next two.

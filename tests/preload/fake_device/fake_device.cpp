@@ -24,6 +24,8 @@ Device* makeDevice(int ordinal) {
   config.peers = {1 - ordinal};
   if (const char* const bytes = std::getenv("FAKE_CAPACITY"))
     config.capacity = std::strtoull(bytes, nullptr, 10);
+  if (const char* const bytes = std::getenv("FAKE_HOST_CAPACITY"))
+    config.host_page_capacity = std::strtoull(bytes, nullptr, 10);
   made->sim = cistern::sim::makeDevice(config);
   return made;
 }

@@ -1,8 +1,6 @@
 // Memory of the fake driver.
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <set>
 
 #include "tests/preload/fake_device/fake_pools.hpp"
 #include "tests/preload/fake_driver/state.hpp"
@@ -78,12 +76,31 @@ FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, 
     return CUDA_ERROR_INVALID_VALUE;
   return *handle = 1, CUDA_SUCCESS;
 }
+// A page of the host's memory is the host's to the driver, whatever is made of it.
 FAKE CUresult cuPointerGetAttribute(void* out, CUpointer_attribute what, CUdeviceptr pointer) {
   FAKE_BEGIN("cuPointerGetAttribute");
+  const bool host = liesOnHost(pointer);
   if (what == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
     *static_cast<int*>(out) = around(current(), pointer) != nullptr;
   if (what == CU_POINTER_ATTRIBUTE_CONTEXT) *static_cast<CUcontext*>(out) = nullptr;
-  if (what == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) *static_cast<unsigned*>(out) = CU_MEMORYTYPE_DEVICE;
+  if (what == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+    *static_cast<unsigned*>(out) = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  if (what == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+    *static_cast<int*>(out) = host ? -1 : currentContext()->ordinal;
+  if (what == CU_POINTER_ATTRIBUTE_DEVICE_POINTER) *static_cast<CUdeviceptr*>(out) = pointer;
+  if (what == CU_POINTER_ATTRIBUTE_HOST_POINTER) {
+    if (!host) return CUDA_ERROR_INVALID_VALUE;
+    *static_cast<void**>(out) = reinterpret_cast<void*>(pointer);
+  }
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* which, void** out,
+                                     CUdeviceptr pointer) {
+  FAKE_BEGIN("cuPointerGetAttributes");
+  for (unsigned i = 0; i < count; ++i) {
+    if (cuPointerGetAttribute(out[i], which[i], pointer) != CUDA_SUCCESS)
+      *static_cast<void**>(out[i]) = nullptr;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -186,95 +203,4 @@ FAKE CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
 FAKE CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream) {
   FAKE_BEGIN("cuMemFreeAsync_ptsz");
   return release(address);
-}
-
-// ---- Virtual memory -----------------------------------------------------------------------------
-
-namespace {
-std::mutex exportable_mutex;
-auto& exportable = *new std::set<std::uint64_t>;  // pages that were made so; under exportable_mutex
-
-// A step of virtual memory that the environment names in FAKE_REFUSES.
-bool refuses(std::string_view function) {
-  const char* const refused = std::getenv("FAKE_REFUSES");
-  return refused != nullptr && function == refused;
-}
-}  // namespace
-
-FAKE CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
-                                            CUmemAllocationGranularity_flags) {
-  return *bytes = current().sim->virtualMemory().granularity, CUDA_SUCCESS;
-}
-FAKE CUresult cuMemAddressReserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr,
-                                  unsigned long long) {
-  FAKE_BEGIN("cuMemAddressReserve");
-  if (refuses("cuMemAddressReserve")) return CUDA_ERROR_UNKNOWN;
-  const cistern::Result<cistern::Address> range = current().sim->reserve(bytes);
-  if (range) *out = range.value();
-  return CUresult(codeOf(range));
-}
-FAKE CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
-  FAKE_BEGIN("cuMemAddressFree");
-  return CUresult(codeOf(current().sim->freeReservation(address, bytes)));
-}
-FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
-                          const CUmemAllocationProp* wanted, unsigned long long) {
-  FAKE_BEGIN("cuMemCreate");
-  if (refuses("cuMemCreate")) return CUDA_ERROR_UNKNOWN;
-  const bool exports = wanted->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  if (exports && std::getenv("FAKE_REFUSES_DESCRIPTORS") != nullptr)
-    return CUDA_ERROR_NOT_PERMITTED;
-  const bool rdma = wanted->allocFlags.gpuDirectRDMACapable != 0;
-  if (rdma && std::getenv("FAKE_REFUSES_RDMA") != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  if (rdma) fake::count("cuMemCreate for network cards");
-  Device& there = wanted->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? device(wanted->location.id)
-                                                                       : current();
-  const cistern::Result<cistern::Page> page = there.sim->createPage(bytes);
-  if (!page) return CUresult(codeOf(page));
-  *out = page.value().raw;
-  const std::lock_guard lock(exportable_mutex);
-  if (exports) exportable.insert(*out);
-  return CUDA_SUCCESS;
-}
-FAKE CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle page,
-                                           CUmemAllocationHandleType, unsigned long long) {
-  FAKE_BEGIN("cuMemExportToShareableHandle");
-  const std::lock_guard lock(exportable_mutex);
-  if (exportable.count(page) == 0) return CUDA_ERROR_INVALID_VALUE;
-  const cistern::Result<int> descriptor = current().sim->exportPage(cistern::Page{page});
-  if (descriptor) *static_cast<int*>(out) = descriptor.value();
-  return CUresult(codeOf(descriptor));
-}
-FAKE CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* descriptor,
-                                             CUmemAllocationHandleType) {
-  FAKE_BEGIN("cuMemImportFromShareableHandle");
-  const cistern::Result<cistern::Page> page =
-      current().sim->importPage(int(reinterpret_cast<std::intptr_t>(descriptor)));
-  if (page) *out = page.value().raw;
-  return CUresult(codeOf(page));
-}
-FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle page) {
-  FAKE_BEGIN("cuMemRelease");
-  {
-    const std::lock_guard lock(exportable_mutex);
-    exportable.erase(page);
-  }
-  return CUresult(codeOf(current().sim->releasePage(cistern::Page{page})));
-}
-FAKE CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle page,
-                       unsigned long long) {
-  FAKE_BEGIN("cuMemMap");
-  if (refuses("cuMemMap")) return CUDA_ERROR_UNKNOWN;
-  return CUresult(codeOf(current().sim->map(address, bytes, cistern::Page{page})));
-}
-FAKE CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc*,
-                             size_t who) {
-  FAKE_BEGIN(who > 1 ? "cuMemSetAccess for peers" : "cuMemSetAccess");
-  if (refuses("cuMemSetAccess")) return CUDA_ERROR_UNKNOWN;
-  return CUresult(codeOf(current().sim->setAccess(address, bytes)));
-}
-FAKE CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
-  FAKE_BEGIN("cuMemUnmap");
-  if (refuses("cuMemUnmap")) return CUDA_ERROR_UNKNOWN;
-  return CUresult(codeOf(current().sim->unmap(address, bytes)));
 }

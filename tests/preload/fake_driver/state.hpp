@@ -16,6 +16,8 @@ namespace fake {
 /// The device of the calling thread's context.
 Device& current();
 CUcontext currentContext();
+/// Whether a page of the host's memory is mapped there.
+bool liesOnHost(CUdeviceptr address);
 
 inline Handle handleOf(CUstream stream) { return reinterpret_cast<Handle>(stream); }
 

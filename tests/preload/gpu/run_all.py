@@ -39,6 +39,8 @@ PROGRAMS = [
     *[(f"ipc, {runtime}{also}", [f"./ipc_{runtime}"], {}, None, *options)
       for runtime in ("static", "shared")
       for also, options in (("", []), (", both served", ["--follow-children"]), (", left to the driver", ["--ipc"]))],
+    *[(f"overflow, {runtime}", [f"./overflow_{runtime}", "4096"], {}, None, "--conf", "limit:4GiB", "--overflow", "4GiB")
+      for runtime in ("static", "shared")],
     ("PyTorch, ipc", [PYTHON, "torch_share.py"], {}, None),
     ("PyTorch, ipc, both served", [PYTHON, "torch_share.py"], {}, None, "--follow-children"),
     *[(f"PyTorch, NCCL on two GPUs, {how}", [PYTHON, "two_gpus.py"],
@@ -94,12 +96,14 @@ def seen(run_):
 def row(name, command, env, own, *options):
     plain, ours = run(name, command, env, False), run(name, command, env, True, options)
     native = run(name + " own", command, own, False) if own is not None else None
-    same = "yes" if plain["result"] == ours["result"] and ours["status"] == 0 else \
+    overflowed = "--overflow" not in options or ours["summary"].get("host_reserved_peak_bytes", 0) > 0
+    same = "yes" if plain["result"] == ours["result"] and ours["status"] == 0 and overflowed else \
         f"NO ({plain['result']} {plain['status']} | {ours['result']} {ours['status']})"
     ratio = f"{plain['value'] / ours['value']:.1f}" if plain["value"] and ours["value"] else "-"
     s = ours["summary"]
     calls = sum(v["calls"] for v in s.get("served", {}).values()) if s else 0
     memory = f"{s['requested_peak_bytes'] >> 20}/{s['reserved_peak_bytes'] >> 20}" if s else "-"
+    memory += f" ({s['host_reserved_peak_bytes'] >> 20} host)" if s and s["host_reserved_peak_bytes"] else ""
     barriers = str(s["barriers"]) if s else "-"
     return [name, same, ours["unit"] or plain["unit"], figure(plain), figure(ours), ratio,
             figure(native), str(calls), memory, barriers, seen(ours)]

@@ -1,6 +1,7 @@
 #include "tests/preload/programs/storm_world.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 #include <unistd.h>
 
@@ -84,17 +85,17 @@ void Worker::allocate() {
   switch (below(6)) {
     case 0:
       refused = "managed memory is refused, and there is room";
-      block.of_driver = true;
-      result = gpu::mallocManaged(&block.memory, block.bytes);
+      result = allocateOfDriver(block);
       break;
     case 1:
       block.async = true;
-      block.of_driver = below(2) == 0;
-      refused = block.of_driver ? "the program's own pool is refused, and there is room"
-                                : "cudaMallocAsync is refused, and there is room";
-      result = block.of_driver ? gpu::mallocFrom(&block.memory, block.bytes,
-                                                 gpu::ownPool(contexts_[in_]), block.stream)
-                               : gpu::mallocAsync(&block.memory, block.bytes, block.stream);
+      if (below(2) == 0) {
+        refused = "the program's own pool is refused, and there is room";
+        result = allocateOfDriver(block);
+        break;
+      }
+      refused = "cudaMallocAsync is refused, and there is room";
+      result = gpu::mallocAsync(&block.memory, block.bytes, block.stream);
       break;
     default:
       result = gpu::malloc(&block.memory, block.bytes);
@@ -104,14 +105,31 @@ void Worker::allocate() {
   blocks_.push_back(block);
 }
 
+int Worker::allocateOfDriver(Block& block) {
+  const std::shared_lock shared(driver_room);
+  block.of_driver = true;
+  return block.async ? gpu::mallocFrom(&block.memory, block.bytes, gpu::ownPool(contexts_[in_]),
+                                       block.stream)
+                     : gpu::mallocManaged(&block.memory, block.bytes);
+}
+
 // Some of the device is always held.
 void Worker::askForTooMuch() {
   const std::size_t bytes = kCapacity - kHeld + (1 + below(64)) * kMiB;
   if (gpu::deviceOf(contexts_[in_]) != 0) return;
+  const std::unique_lock alone(driver_room);
   Memory memory = nullptr;
-  const int result =
-      below(2) == 0 ? gpu::malloc(&memory, bytes) : gpu::mallocManaged(&memory, bytes);
+  const bool managed = below(2) == 0;
+  const int result = managed ? gpu::mallocManaged(&memory, bytes) : gpu::malloc(&memory, bytes);
+  if (result == 0 && !managed && overflows()) return useOnce(memory, bytes);
   expect(result == kOutOfMemory, "a request that cannot be served is not refused");
+}
+
+// A part of it lies in the host's memory.
+void Worker::useOnce(Memory memory, std::size_t bytes) {
+  const gpu::Stream stream = streams_[in_][below(3)];
+  expect(gpu::launch(stream, memory, bytes, kMillisecond) == 0, "work is refused");
+  expect(gpu::free(memory) == 0, "a block cannot be freed");
 }
 
 void Worker::use(const Block& block) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <random>
+#include <shared_mutex>
 #include <vector>
 
 #include "tests/preload/programs/gpu_names.hpp"
@@ -29,6 +30,14 @@ inline bool evenSizes() {
   static const bool even = std::getenv("STORM_EVEN_SIZES") != nullptr;
   return even;
 }
+/// Under `cistern run --overflow`, the host's memory serves what the device has no room for.
+inline bool overflows() {
+  static const bool has_overflow = std::getenv("STORM_OVERFLOW") != nullptr;
+  return has_overflow;
+}
+/// A block larger than the device takes all of the device's memory that is free. So a thread holds
+/// this alone while it has one, and shares it while it asks the driver itself for memory.
+inline std::shared_mutex driver_room;
 /// Says what is wrong, and ends the process.
 [[noreturn]] void fault(const char* what);
 inline void expect(bool holds, const char* what) {
@@ -58,7 +67,9 @@ class Worker {
   bool take(std::size_t bytes);
   std::size_t anySize();
   void allocate();
+  int allocateOfDriver(Block& block);
   void askForTooMuch();
+  void useOnce(Memory memory, std::size_t bytes);
   void use(const Block& block);
   void release(std::size_t which);
   void releaseAll();

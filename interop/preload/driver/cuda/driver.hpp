@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "allocator/device/page_trial.hpp"
 #include "cistern/device.hpp"
 #include "cistern/types.hpp"
 #include "interop/preload/driver/cuda/functions.hpp"
@@ -126,6 +127,9 @@ struct Functions : FunctionTable {
   Code freeReservation(Address address, std::size_t bytes) const noexcept;
   Code createPage(std::uint64_t* page, std::size_t bytes, int device,
                   const VirtualMemoryCapability& kind) const noexcept;
+  /// A page of the host's memory.
+  Code createHostPage(std::uint64_t* page, std::size_t bytes, int device,
+                      HostPages kind) const noexcept;
   Code releasePage(std::uint64_t page) const noexcept;
   Code exportPage(std::uint64_t page, int* descriptor) const noexcept;
   Code importPage(int descriptor, std::uint64_t* page) const noexcept;

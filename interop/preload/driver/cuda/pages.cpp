@@ -7,6 +7,7 @@ namespace cistern::preload::cuda {
 VirtualMemoryCapability Functions::claimedPages(int device) const noexcept {
   VirtualMemoryCapability pages = cistern::cuda::claimedPages(device, cuDeviceGetAttribute);
   pages.fabric = false;
+  pages.host_pages = pages.supported;  // a driver that does not know them refuses the first
   return pages;
 }
 
@@ -26,13 +27,22 @@ Code Functions::freeReservation(Address address, std::size_t bytes) const noexce
   return cuMemAddressFree(address, bytes);
 }
 
-Code Functions::createPage(std::uint64_t* page, std::size_t bytes, int device,
-                           const VirtualMemoryCapability& kind) const noexcept {
+static Code create(const Functions& driver, std::uint64_t* page, std::size_t bytes,
+                   const CUmemAllocationProp& wanted) noexcept {
   CUmemGenericAllocationHandle handle = 0;
-  const CUmemAllocationProp wanted = cistern::cuda::pageProperties(device, kind);
-  const Code result = cuMemCreate(&handle, bytes, &wanted, 0);
+  const Code result = driver.cuMemCreate(&handle, bytes, &wanted, 0);
   *page = handle;
   return result;
+}
+
+Code Functions::createPage(std::uint64_t* page, std::size_t bytes, int device,
+                           const VirtualMemoryCapability& kind) const noexcept {
+  return create(*this, page, bytes, cistern::cuda::pageProperties(device, kind));
+}
+Code Functions::createHostPage(std::uint64_t* page, std::size_t bytes, int device,
+                               HostPages kind) const noexcept {
+  const int node = cistern::cuda::numaNodeOf(device, cuDeviceGetAttribute);
+  return create(*this, page, bytes, cistern::cuda::hostPageProperties(kind, node));
 }
 Code Functions::releasePage(std::uint64_t page) const noexcept { return cuMemRelease(page); }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "allocator/device/page_trial.hpp"
 #include "cistern/device.hpp"
 #include "cistern/types.hpp"
 #include "interop/preload/driver/hip/functions.hpp"
@@ -132,6 +133,9 @@ struct Functions : FunctionTable {
   Code reserve(Address*, std::size_t) const noexcept { return kNotSupported; }
   Code freeReservation(Address, std::size_t) const noexcept { return kNotSupported; }
   Code createPage(std::uint64_t*, std::size_t, int, const VirtualMemoryCapability&) const noexcept {
+    return kNotSupported;
+  }
+  Code createHostPage(std::uint64_t*, std::size_t, int, HostPages) const noexcept {
     return kNotSupported;
   }
   Code releasePage(std::uint64_t) const noexcept { return kNotSupported; }

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "interop/preload/hooks/hook_memory.hpp"
+#include "interop/preload/served/host_overflow.hpp"
 
 using namespace cistern::preload;
 using namespace cistern::preload::cuda;
@@ -29,20 +30,52 @@ bool isAnswered(CUpointer_attribute attribute) {
          attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE;
 }
 
+// Those of a block in the host's memory, too. The driver tells of the page there, which the host
+// cannot reach. To the program it is memory of the device, as every cudaMalloc's.
+bool isAnsweredOnHost(CUpointer_attribute attribute) {
+  return attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
+         attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
+         attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER ||
+         attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+}
+
+bool mayBeAnswered(CUpointer_attribute attribute) {
+  return isAnswered(attribute) || (overflows() && isAnsweredOnHost(attribute));
+}
+
+// Whether Cistern answers for the block, rather than the driver.
+bool answersFor(CUpointer_attribute attribute, const Blocks::Around& found) {
+  return isAnswered(attribute) || (isAnsweredOnHost(attribute) && liesOnHost(found));
+}
+
 bool isOwn(const Blocks::Around& found) {
   return contexts().blocks().find(found.address).has_value();
 }
 
 // The driver has answered for the memory around the block. It says yes for memory of a cudaMalloc,
-// but the handle would be of all of it. It says no for a page, which can still be shared.
+// but the handle would be of all of it. It says no for a page, which can still be shared, unless it
+// is the host's.
 void answerIpcCapable(char& driver_says, const Blocks::Around& found) {
   if (!isOwn(found)) return;
-  const bool in_page = driver_says == 0;
+  const bool in_page = driver_says == 0 && !liesOnHost(found);
   driver_says = in_page && found.block.context->serving()->device.interprocessSupported() ? 1 : 0;
 }
 
-void answer(CUpointer_attribute attribute, void* out, const Blocks::Around& found) {
+void answer(CUpointer_attribute attribute, void* out, const Blocks::Around& found,
+            CUdeviceptr pointer) {
   switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned*>(out) = CU_MEMORYTYPE_DEVICE;
+      return;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      *static_cast<CUdeviceptr*>(out) = pointer;
+      return;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      *static_cast<void**>(out) = nullptr;
+      return;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(out) = found.block.context->serving()->device.ordinal();
+      return;
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       *static_cast<CUcontext*>(out) = found.block.context->order().context();
       return;
@@ -63,12 +96,15 @@ CISTERN_HOOK CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attri
                                             CUdeviceptr pointer) {
   const Entry entry;
   std::optional<Blocks::Around> found;
-  if (out != nullptr && isAnswered(attribute)) found = blockAround(entry, pointer);
+  if (out != nullptr && mayBeAnswered(attribute)) found = blockAround(entry, pointer);
+  if (found && !answersFor(attribute, *found)) found.reset();
   if (!found || attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) {
     const CUresult result = entry.pass(&Functions::cuPointerGetAttribute, out, attribute, pointer);
     if (!found || result != CUDA_SUCCESS) return result;
   }
-  answer(attribute, out, *found);
+  // The driver's answer for memory of the device.
+  if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER) return CUDA_ERROR_INVALID_VALUE;
+  answer(attribute, out, *found, pointer);
   return CUDA_SUCCESS;
 }
 
@@ -80,10 +116,10 @@ CISTERN_HOOK CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute
   if (result != CUDA_SUCCESS) return result;
   std::optional<Blocks::Around> found;
   for (unsigned i = 0; i < count; ++i) {
-    if (!isAnswered(attributes[i]) || out[i] == nullptr) continue;
+    if (!mayBeAnswered(attributes[i]) || out[i] == nullptr) continue;
     if (!found) found = blockAround(entry, pointer);
     if (!found) return result;
-    answer(attributes[i], out[i], *found);
+    if (answersFor(attributes[i], *found)) answer(attributes[i], out[i], *found, pointer);
   }
   return result;
 }
