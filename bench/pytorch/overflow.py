@@ -13,8 +13,8 @@ each mode:
   save_on_cpu           torch.autograd.graph.save_on_cpu(pin_memory=True), without overflow
   checkpoint            activation checkpointing of each layer, without overflow
 
-The table has ms a step (the median of the second half of the steps), whether the losses are those without a cap, and the
-GiB that lay in the host's memory. The floor is what the bus takes to move the bytes beyond the cap there and back.
+The last two run on the smallest device that they fit. The table has ms a step (the median of the second half of the
+steps), whether the losses are those without a cap, and the GiB that lay in the host's memory. The floor is what the bus takes to move the bytes beyond the cap there and back.
 A row that ran out of memory, or failed, says so; the rest goes on. Each program has a process of its own."""
 
 import argparse
@@ -28,6 +28,7 @@ import sys
 import time
 from pathlib import Path
 
+OWN = ("save_on_cpu", "checkpoint")  # without overflow
 MODES = ("overflow", "host_activations", "settle", "host_optimizer_state", "save_on_cpu", "checkpoint")
 NAMES = ("gpt2_medium", "resnet152", "unet", "lora", "dit")
 GIB = 1 << 30
@@ -94,7 +95,7 @@ class Bench:
         return contextlib.nullcontext()
 
     def train(self, mode):
-        """The losses, the time of each step in ms, and the bytes on the host: of pages, and moved in the last step."""
+        """The losses, the time of each step in ms, and the bytes of each step: moved, and served by overflow."""
         torch = self.torch
         torch.manual_seed(1)
         run = self.make("cuda", self.arguments.small)
@@ -104,7 +105,7 @@ class Bench:
         if mode == "settle":
             self.cistern.torch.settle_after(run.optimizer)
         around = self.around_step(mode)
-        losses, times, begun = [], [], time.perf_counter()
+        losses, times, moved, served, begun = [], [], [], [], time.perf_counter()
         for number in range(self.arguments.steps):
             start = time.perf_counter()
             with around:
@@ -117,20 +118,23 @@ class Bench:
             losses.append(loss.detach().item())  # waits
             del loss
             times.append(1e3 * (time.perf_counter() - start))
-            if time.perf_counter() - begun > self.arguments.longest:
+            moved.append(around.last_step().moved if mode in ("host_activations", "in_line") else 0)
+            served.append(self.allocator.overflow().handed_out)
+            if number > 0 and time.perf_counter() - begun > self.arguments.longest:
                 break
-        moved = around.last_step().moved if mode in ("host_activations", "in_line") else 0
-        return losses, times, self.allocator.stats_dict()["host_page_bytes"], moved
+        host = self.allocator.stats_dict()["host_page_bytes"]
+        return {"losses": losses, "times": times, "moved": moved, "served": served, "host": host}
 
     def row(self, mode, percent, cap, overflow):
         self.clear()
         self.allocator.limit = cap
         try:
             self.allocator.set_overflow(overflow)
-            losses, times, host, moved = self.train(mode)
-            row = {"ms": statistics.median(times[len(times) // 2:]), "times": times, "losses": losses, "moved": moved,
-                   "peak": self.torch.cuda.max_memory_reserved(), "overflow": self.allocator.overflow().reserved,
-                   "host": host + (self.pinned() if mode == "save_on_cpu" else 0)}
+            row = self.train(mode)
+            row["ms"] = statistics.median(row["times"][len(row["times"]) // 2:])
+            row["peak"], row["overflow"] = self.torch.cuda.max_memory_reserved(), self.allocator.overflow().reserved
+            if mode == "save_on_cpu":
+                row["host"] += self.pinned()
         except self.torch.OutOfMemoryError as full:
             row = {"failed": "out of memory", "why": str(full).splitlines()[0]}
         except Exception as failure:  # the other rows are worth having
@@ -160,11 +164,14 @@ class Bench:
         if "failed" in free:
             return
         for percent in self.arguments.percent:
-            cap = int(free["peak"] * percent / 100)
             for mode in self.arguments.modes:
-                own = mode in ("save_on_cpu", "checkpoint")
                 host = min(2 * free["peak"], self.cistern._overflow.host_bytes_left())
-                self.row(mode, percent, cap, 0 if own else host)
+                if mode not in OWN:
+                    self.row(mode, percent, int(free["peak"] * percent / 100), host)
+        for mode in OWN:  # a larger device changes nothing, if one fits
+            for percent in sorted(self.arguments.percent) if mode in self.arguments.modes else ():
+                if "failed" not in self.row(mode, percent, int(free["peak"] * percent / 100), 0):
+                    break
 
     def train_to_warm_up(self):
         """Libraries load their kernels and take their workspaces, which stay."""
@@ -222,7 +229,7 @@ def show(name, rows):
             print(f"| {row['percent']} | {row['mode']} | {row['failed']} | | {floor:.0f} | | | |")
             continue
         print(f"| {row['percent']} | {row['mode']} | {row['ms']:.0f} | {row['ms'] / base['ms']:.2f} | {floor:.0f} | "
-              f"{losses_as(row, base)} | {row['host'] / GIB:.2f} | {row['moved'] / GIB:.2f} |")
+              f"{losses_as(row, base)} | {row['host'] / GIB:.2f} | {row['moved'][-1] / GIB:.2f} |")
     sys.stdout.flush()
 
 
@@ -232,7 +239,7 @@ def main():
     parser.add_argument("--percent", nargs="+", type=float, default=[97, 90, 80], help="of what the program needs")
     parser.add_argument("--modes", nargs="+", choices=(*MODES, "in_line", "settle_by_hand"), default=MODES)
     parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--longest", type=float, default=20, help="seconds: a row ends after the step that exceeds it")
+    parser.add_argument("--longest", type=float, default=20, help="seconds: a row ends after the step that exceeds it, the second or later")
     parser.add_argument("--small", action="store_true", help="tiny programs, to try this file")
     parser.add_argument("--log", help="a file to which each row is appended as it comes")
     parser.add_argument("--child", choices=NAMES, help=argparse.SUPPRESS)

@@ -1,5 +1,7 @@
 #include "segments.hpp"
 
+#include <algorithm>
+
 #include "cistern/statistics.hpp"
 
 namespace cistern_torch {
@@ -18,12 +20,12 @@ theirs::SegmentInfo emptySegment(const DeviceState& state, const cistern::Snapsh
 }
 
 // Invariants of PyTorch's struct: the blocks' sizes sum to total_size; of those that are allocated
-// to allocated_size, of those that are active to active_size.
-void addBlock(const DeviceState& state, const cistern::SnapshotBlock& block,
+// to allocated_size, of those that are active to active_size. `bytes`: of the block that count.
+void addBlock(const DeviceState& state, const cistern::SnapshotBlock& block, std::uint64_t bytes,
               theirs::SegmentInfo& segment) {
   theirs::BlockInfo info;
-  info.size = std::size_t(block.bytes);
-  info.requested_size = std::size_t(block.requested);
+  info.size = std::size_t(bytes);
+  info.requested_size = std::size_t(std::min(block.requested, bytes));
   info.allocated = block.use == cistern::BlockUse::kAllocated;
   info.active = block.use != cistern::BlockUse::kFree;
   if (info.allocated)
@@ -35,18 +37,20 @@ void addBlock(const DeviceState& state, const cistern::SnapshotBlock& block,
   segment.blocks.push_back(std::move(info));
 }
 
-void addSegment(const DeviceState& state, const cistern::SnapshotSegment& from,
+// `host`: what lies in the host's memory counts too.
+void addSegment(const DeviceState& state, const cistern::SnapshotSegment& from, bool host,
                 std::vector<theirs::SegmentInfo>& out) {
   bool open = false;
   for (const cistern::SnapshotBlock& block : from.blocks) {
-    const bool away = block.use == cistern::BlockUse::kAsleep;
+    const std::uint64_t bytes = host ? block.bytes : block.bytes - block.on_host;
+    const bool away = block.use == cistern::BlockUse::kAsleep || bytes == 0;
     if (block.use == cistern::BlockUse::kUnmapped || away) {
       open = false;
       continue;
     }
     if (!open) out.push_back(emptySegment(state, from, std::size_t(block.address)));
     open = true;
-    addBlock(state, block, out.back());
+    addBlock(state, block, bytes, out.back());
   }
 }
 
@@ -56,9 +60,8 @@ void addSegments(DeviceState& state, TorchPoolId pool, std::vector<theirs::Segme
   const cistern::Snapshot snapshot = state.allocator.snapshot();
   for (const cistern::SnapshotSegment& segment : snapshot.segments) {
     // A picture of the device's memory adds up to what is reserved there.
-    const bool host = segment.location == cistern::Location::kHost;
-    if ((pool == TorchPoolId{0, 0} && !host) || state.pools.nameOf(segment.pool) == pool)
-      addSegment(state, segment, out);
+    const bool all = pool == TorchPoolId{0, 0};
+    if (all || state.pools.nameOf(segment.pool) == pool) addSegment(state, segment, !all, out);
   }
 }
 

@@ -66,6 +66,19 @@ extern "C" __attribute__((visibility("default"))) unsigned long long cistern_tor
   }
 }
 
+/// The most bytes of the device that tensors needed at a time since it was asked last, as
+/// CachingAllocator::takePeak says; 0 on a device that has none. Pre: installed.
+extern "C" __attribute__((visibility("default"))) unsigned long long cistern_torch_take_peak(
+    int device) {
+  const DeviceState* const state = installed()->find(c10::DeviceIndex(device));
+  if (state == nullptr) return 0;
+  try {
+    return state->allocator.takePeak();
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
 /// Whether it could be read: not on a device that had no tensor yet. Pre: installed.
 extern "C" __attribute__((visibility("default"))) int cistern_torch_overflow(
     int device, OverflowFigures* figures) {

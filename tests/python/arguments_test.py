@@ -12,6 +12,7 @@ def calls(allocator, pool, buffer, capture):
         "size": [allocator.allocate, allocator.buffer, pool.allocate, pool.buffer,
                  lambda value: pool.saved(buffer.address, value)],
         "address": [allocator.free, allocator.block_size, allocator.base_allocation, allocator.location_of,
+                    allocator.host_bytes_in,
                     lambda value: allocator.record_stream(value, None),
                     lambda value: pool.saved(value, 1),
                     lambda value: pool.set_contents(value, cistern.Contents.DROP)],

@@ -36,6 +36,16 @@ def said(*command, **environment):
     return ran.stdout
 
 
+def test_each_function_of_the_library_is_declared():
+    """ctypes would cut a pointer to 32 bits, and read a text as a number."""
+    from cistern import _native
+
+    declared = {"cistern_" + name for name in _native._ARGUMENTS} | {"cistern_last_error", "cistern_version_string"}
+    called = {name for source in PACKAGE.glob("cistern/**/*.py")
+              for name in re.findall(r"\blib\.(cistern_\w+)", source.read_text(encoding="utf-8"))}
+    assert called <= declared and len(called) > 60, called - declared
+
+
 @needs("mypy")
 def test_the_types_are_strict(tmp_path):
     said(*MYPY, "--cache-dir", tmp_path / "cache", *sorted(PACKAGE.glob("cistern/**/*.py")))

@@ -157,8 +157,9 @@ def test_a_pool_lies_in_host_memory(allocator):
             allocator.location_of(block)
     with pytest.raises(cistern.InvalidStateError, match="host memory"):
         allocator.pool(location=cistern.Location.HOST, use_on_oom=True)
-    with pytest.raises(ValueError):
-        allocator.pool(location=2)
+    for location in (2, "host", None):
+        with pytest.raises(cistern.InvalidArgumentError, match="location is .*must be cistern.Location.DEVICE or .HOST"):
+            allocator.pool(location=location)
 
 
 def test_pools_sleep_and_wake(allocator):

@@ -1,5 +1,7 @@
-"""python -m cistern.torch script.py is as python script.py, and so are the processes that it begins."""
+"""python -m cistern.torch script.py is as python script.py, -m module as python -m module, and so are the processes
+that they begin."""
 
+import re
 import sys
 import zipfile
 
@@ -18,8 +20,8 @@ print(annotated.__annotations__)
 
 def both(launch, *arguments, **environment):  # noqa: F811
     """What a script prints by python, and on Cistern."""
-    plain = launch(*arguments, python=(), **environment)
-    return plain.stdout, launch(*arguments, **environment).stdout
+    return [re.sub("at 0x[0-9a-f]+", "", launch(*arguments, python=python, **environment).stdout)
+            for python in ((), ("-m", "cistern.torch"))]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--", "-x"], ["--trace", "t"], ["-h"], ["a", "--", "", "-"]])
@@ -33,7 +35,7 @@ def test_two_dashes_before_the_script_are_not_its(launch, script):  # noqa: F811
     assert launch("--trace=t", "--", program, "--", "x").stdout == "['--', 'x']\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["--trace"], ["--trace", "t"], ["--other", "s.py"], ["--"]])
+@pytest.mark.parametrize("arguments", [[], ["--trace"], ["--trace", "t"], ["--other", "s.py"], ["--"], ["-m"], ["--trace", "t", "-m"]])
 def test_a_command_that_is_none(launch, arguments):  # noqa: F811
     assert "usage: python -m cistern.torch" in launch(*arguments, expect=2).stderr
 
@@ -80,6 +82,61 @@ def test_a_program_of_several_files(launch, tmp_path, name):  # noqa: F811
             (tmp_path / name / file).write_text(text)
     plain, ours = both(launch, tmp_path / name, "x")
     assert plain.split("] [")[0] == ours.split("] [")[0] and str(tmp_path / name) in ours
+
+
+# ---- Modules ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def modules(tmp_path):
+    """Of the current folder: `plain`, and a package whose __main__ and `inner` import `beside`."""
+    at = tmp_path / "at"
+    (at / "package").mkdir()
+    (at / "plain.py").write_text(FACTS)
+    for name in ("__main__", "inner"):
+        (at / f"package/{name}.py").write_text("from . import beside\n" + FACTS)
+    (at / "package/__init__.py").touch()
+    (at / "package/beside.py").touch()
+
+
+@pytest.mark.parametrize("module", [["-m", "plain"], ["-mplain"], ["-m", "package"], ["-m", "package.inner"]])
+@pytest.mark.parametrize("arguments", [[], ["--", "-x"], ["-m", "x"], ["--trace", "t"], ["-h"]])
+def test_a_module_is_run_as_by_python(launch, modules, module, arguments):  # noqa: F811
+    plain, ours = both(launch, *module, *arguments)
+    assert plain == ours != ""
+
+
+def test_options_come_before_the_module(launch, modules, tmp_path):  # noqa: F811
+    ran = launch("--trace", "t.trace", "-m", "package.inner", "--trace", "x")
+    assert ran.stdout.startswith(f"['{tmp_path / 'at/package/inner.py'}', '--trace', 'x']")
+    assert (tmp_path / "at/t.trace").exists() and not (tmp_path / "at/x").exists()
+
+
+def test_a_script_may_be_called_like_the_option(launch, tmp_path):  # noqa: F811
+    (tmp_path / "at/-m").write_text("import sys; print(sys.argv)")
+    assert launch("--", "-m", "x").stdout == "['-m', 'x']\n"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a variable of Python 3.11")
+def test_a_module_is_not_looked_for_in_the_current_folder_if_that_is_unsafe(launch, modules, tmp_path):  # noqa: F811
+    for python in (("-m", "cistern.torch"), ()):
+        ran = launch("-m", "plain", python=python, expect=1, PYTHONSAFEPATH="1")
+        assert "No module named plain" in ran.stderr
+
+
+@pytest.mark.parametrize("name", ["none", "package.none", "none.inner", "os.none", ""])
+def test_a_module_that_is_not_there(launch, modules, name, tmp_path):  # noqa: F811
+    plain, ours = (launch("-m", name, python=python, expect=1).stderr for python in ((), ("-m", "cistern.torch")))
+    assert plain.splitlines()[-1] in ours.splitlines()
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("way", ["spawn", "forkserver", "fork"])
+def test_children_of_a_module_are_on_cistern(launch, tmp_path, way):  # noqa: F811
+    (tmp_path / "at/package").mkdir()
+    (tmp_path / "at/package/begins.py").write_text(CHILDREN)
+    name = "__main__" if way == "fork" else "__mp_main__"
+    assert launch("-m", "package.begins", way).stdout == f"1 native {name} begins.py\n0 native {name} begins.py\n"
 
 
 def test_an_error_names_its_line(launch, script):  # noqa: F811

@@ -63,6 +63,20 @@ def alone(request):
 
 
 @pytest.fixture
+def overflow():
+    """Overflow on the first device, and its capacity is so many bytes more than it has now."""
+
+    def begin(more):
+        torch.cuda.empty_cache()
+        total = torch.cuda.mem_get_info()[1]
+        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + more) / total)
+        cistern.default(0).set_overflow("4GiB")
+
+    yield begin
+    cistern.default(0).set_overflow(0)
+
+
+@pytest.fixture
 def reached():
     """verb -> the tests that reached it."""
     return VERBS, REACHED_BY
@@ -86,6 +100,11 @@ def direct():
 def pytest_sessionfinish():
     lines = [f"{verb}\n    {', '.join(REACHED_BY[verb]) or 'NOT REACHED'}\n" for verb in sorted(VERBS.names)]
     (FOLDER / "verbs.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def in_host(tensor):
+    """Whether the tensor lies in the host's memory."""
+    return cistern.torch._host_memory._in_host(tensor.device.index, tensor.untyped_storage().data_ptr())
 
 
 def run_alone(program, **environment):

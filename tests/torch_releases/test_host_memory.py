@@ -5,6 +5,7 @@ import gc
 import cistern.torch
 import pytest
 import torch
+from conftest import in_host
 
 MIB = 1 << 20
 
@@ -12,12 +13,6 @@ MIB = 1 << 20
 def free():
     torch.cuda.synchronize()
     return torch.cuda.mem_get_info()[0]
-
-
-def in_host(tensor):
-    library = cistern.torch._host_memory._library()
-    return bool(library.cistern_torch_in_host_memory(tensor.device.index, cistern.torch._host_memory.ctypes.c_void_p(
-        tensor.untyped_storage().data_ptr())))
 
 
 def states_of(optimizer):

@@ -3,23 +3,16 @@
 import cistern.torch
 import pytest
 import torch
-from conftest import run_alone
+from conftest import in_host, run_alone
 
 MIB = 1 << 20
 
 
-def in_host(tensor):
-    return cistern.torch._host_memory._in_host(tensor.device.index, tensor.untyped_storage().data_ptr())
-
-
 @pytest.fixture
-def steps():
+def steps(overflow):
     """Overflow on the first device, which has 64 MiB; an optimizer of a state of 40, and a function: a step that
     needs as many MiB more. The bytes of the state are checked at the end."""
-    torch.cuda.empty_cache()
-    total = torch.cuda.mem_get_info()[1]
-    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 64 * MIB) / total)
-    cistern.default(0).set_overflow("4GiB")
+    overflow(64 * MIB)
     values = [torch.full((5 * MIB,), number, dtype=torch.uint8) for number in range(8)]
     state = [torch.nn.Parameter(each.cuda(), requires_grad=False) for each in values]
 
@@ -39,7 +32,6 @@ def steps():
 
     yield Steps
     assert all(torch.equal(here.cpu(), there) for here, there in zip(state, values))
-    cistern.default(0).set_overflow(0)
 
 
 def test_a_state_makes_room_for_the_steps_and_comes_home(steps):

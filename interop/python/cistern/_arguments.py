@@ -8,6 +8,7 @@ import os
 import re
 from typing import Any, Mapping, Optional, SupportsFloat, SupportsIndex, Union
 
+from ._location import Location
 from .errors import InvalidArgumentError
 
 #: Options: "limit:1GiB,recycle:off", or {"limit": 1 << 30, "recycle": "off"}.
@@ -46,6 +47,8 @@ _UNITS = {"": 1, "b": 1, "k": 2**10, "kib": 2**10, "kb": 2**10, "m": 2**20, "mib
 def size(value: Size, what: str) -> int:
     """An int of bytes, of a number or of a text such as "64GiB". Units are powers of 1,024, as of options."""
     if not isinstance(value, str):
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"{what} must be an int of bytes or a str such as \"64GiB\", not {type(value).__name__}")
         return whole(value, what)
     found = re.fullmatch(r"\s*([0-9]{1,20}(?:\.[0-9]{0,20})?)\s*([A-Za-z]*)\s*", value)
     unit = _UNITS.get(found[2].lower()) if found else None
@@ -59,6 +62,13 @@ def flag(value: bool, what: str) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{what} must be a bool, not {type(value).__name__}")
     return value
+
+
+def location(value: Location) -> Location:
+    try:
+        return Location(value)
+    except ValueError:
+        raise InvalidArgumentError(f"location is {value!r}: must be cistern.Location.DEVICE or .HOST") from None
 
 
 def real(value: SupportsFloat, what: str) -> float:

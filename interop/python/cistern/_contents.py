@@ -1,4 +1,4 @@
-"""What becomes of bytes while a pool sleeps. Needs no library."""
+"""The fate of bytes while a pool sleeps. Needs no library."""
 
 import enum
 

@@ -47,7 +47,7 @@ class Recorded(Scoped):
         check(lib.cistern_record_history(self._owned.value, ctypes.byref(settings)))
 
     def stop_history(self) -> None:
-        """Ends the recording, and its file. What was in memory is forgotten. FileError if the file is not
+        """Ends the recording, and its file. Events in memory are forgotten. FileError if the file is not
         whole; the recording has ended all the same."""
         check(lib.cistern_stop_history(self._owned.value))
 

@@ -85,19 +85,27 @@ class Observed(Recorded):
         check(lib.cistern_set_memory_fraction(self._owned.value, _arguments.real(fraction, "fraction")))
 
     def set_overflow(self, size: Size) -> None:
-        """From now on `size` bytes of the host's memory, as an int or as "64GiB", may serve requests for which
-        the device has no room; 0 for none, which is the default. It is slower there (docs/overflow.md). What
-        lies there stays until it is freed. InvalidArgumentError, with what the host admits, if that is less, or
-        if the device has no pages of host memory."""
+        """From now on `size` bytes of the host's memory, an int or a text such as "64GiB", may serve requests when
+        the device has no room. The default is 0: none. It is slower there (docs/overflow.md). Blocks that lie
+        there stay until they are freed. InvalidArgumentError for less than a page of 2 MiB, or if the host
+        admits less, with how much, or if the device has no pages of host memory."""
         _overflow.set_to(self._owned.value, size)
 
     def overflow(self) -> _overflow.Overflow:
-        """What lies in the host's memory because the device was full."""
+        """The blocks that lie in the host's memory because the device was full."""
         return _overflow.read(self._owned.value)
 
+    def take_peak(self) -> int:
+        """The most bytes of the device that blocks needed at a time since it was called last, or ever: what a step
+        needs. Blocks that lie in the host's memory by overflow count, and so does rounding. One reader alone gets
+        each peak: under PyTorch, that is host_activations()."""
+        bytes = ctypes.c_uint64()
+        check(lib.cistern_take_peak(self._owned.value, ctypes.byref(bytes)))
+        return bytes.value
+
     def settle(self, stream: StreamLike, most: Optional[Size] = None) -> _overflow.Settled:
-        """For a program that works in steps, between two of them: waits for `stream`, and moves memory behind
-        large blocks of it between the device and the host, at the same addresses. They live on from step to
+        """Call it between two steps of a program. It waits for `stream`, and moves memory behind large blocks of
+        that between the device and the host, at the same addresses. These blocks live on from step to
         step: they go to the host while steps overflow, and come home when there is room (docs/overflow.md). At
         most `most` bytes move, an int or a text such as "1GiB"; None is no bound. Until it returns, nothing
         may use blocks of the stream, or be launched on it. InvalidArgumentError for a stream that the device

@@ -17,13 +17,13 @@ from ._arguments import Size, StreamLike
 
 
 class Overflow(NamedTuple):
-    """What lies in the host's memory because the device was full, in bytes."""
+    """The memory of the host that serves a device which was full, in bytes."""
 
     host_bytes: int  #: the most that may lie there; 0: overflow is off
     reserved: int  #: pages of host memory, with what lies free in them
     most_reserved: int  #: the most of them at one time
     handed_out: int  #: of all blocks that were made there so far
-    would_do: int  #: a limit of the device's memory with which nothing would have come to lie there; 0: nothing did
+    would_do: int  #: about the limit of the device with which nothing would have come to lie there; 0: nothing did
     text: str  #: the figures and the largest blocks, in lines for a person
     step_bytes: int = 0  #: over the bus between the last two settles, as estimated
 
@@ -37,7 +37,7 @@ class Settled(NamedTuple):
 
 
 def read(handle: int) -> Overflow:
-    """Of the allocator with that handle."""
+    """The figures of the allocator with that handle."""
     from ._native import OverflowStruct, check, lib, written
 
     struct = OverflowStruct(size=ctypes.sizeof(OverflowStruct))
@@ -59,7 +59,7 @@ def most_bytes(most: Optional[Size]) -> int:
 
 
 def settle(handle: int, stream: StreamLike, most: Optional[Size]) -> Settled:
-    """Of the allocator with that handle."""
+    """Settles the allocator with that handle."""
     from ._native import SettleReportStruct, check, lib
 
     report = SettleReportStruct(size=ctypes.sizeof(SettleReportStruct))

@@ -172,8 +172,8 @@ def check_block(status: int, free_name: str, allocator: int, address: int) -> No
 
 @functools.lru_cache(maxsize=None)
 def _code_of_ctypes() -> Optional[str]:
-    """What the library calls the code that frees for Python: that of ctypes, which it knows by an
-    address. A free that is wrong on purpose tells."""
+    """The library's name for the code that frees for Python. That is ctypes' code, which the library knows by
+    an address. A free that is wrong on purpose tells."""
     try:
         config = SimConfig(size=ctypes.sizeof(SimConfig))
         allocator = made(lib.cistern_allocator_create_sim, ctypes.byref(config), b"")

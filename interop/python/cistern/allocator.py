@@ -133,6 +133,13 @@ class Allocator(Observed):
         self._about(lib.cistern_location_of, address, ctypes.byref(location))
         return Location(location.value)
 
+    def host_bytes_in(self, address: SupportsIndex) -> int:
+        """The bytes of the allocated block at `address` that lie in the host's memory. A block of overflow has what
+        was left of the device for the rest. InvalidPointerError if there is no block."""
+        bytes = ctypes.c_uint64()
+        self._about(lib.cistern_host_bytes_in, address, ctypes.byref(bytes))
+        return bytes.value
+
     def base_allocation(self, address: SupportsIndex) -> Tuple[int, int]:
         """Address and bytes of the segment around the allocated block at `address`.
         InvalidPointerError if there is none."""

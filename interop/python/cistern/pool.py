@@ -45,7 +45,7 @@ class Pool(Scoped):
         options = PoolOptions(size=ctypes.sizeof(PoolOptions),
                               use_on_oom=_arguments.flag(use_on_oom, "use_on_oom"),
                               no_split=_arguments.flag(no_split, "no_split"),
-                              location=Location(location))
+                              location=_arguments.location(location))
         handle = made(lib.cistern_pool_create, allocator.value, ctypes.byref(options))
         self._owned = Owned("a pool", handle, lib.cistern_pool_destroy, handle, parent=allocator)
 

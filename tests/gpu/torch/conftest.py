@@ -8,9 +8,11 @@ import sys
 
 import pytest
 
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before any test runs: for results that repeat
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     pytest.skip("no GPU", allow_module_level=True)
+import cistern  # noqa: E402
 import cistern.torch  # noqa: E402
 
 cistern.torch.enable("native")
@@ -36,6 +38,24 @@ def limit():
 
     yield limit_to
     torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+@pytest.fixture
+def repeatable():
+    """Results repeat to the last bit, and overflow is on. Skips where the host has no pages for the device."""
+    try:
+        cistern.default(0).set_overflow("4GiB")
+    except cistern.InvalidArgumentError as none:
+        pytest.skip(f"no pages of host memory: {none}")
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+    cistern.default(0).set_overflow(0)
+
+
+def same(a, b):
+    """Whether two trainings, each its losses and its parameters first, came to the same."""
+    return a[0] == b[0] and all(torch.equal(one, other) for one, other in zip(a[1], b[1]))
 
 
 @pytest.fixture

@@ -1,27 +1,13 @@
 """Training that settles between its steps comes to the same numbers, to the last bit."""
 
-import os
-
-import cistern
 import cistern.torch
 import pytest
 import torch
+from conftest import same
 from torch import nn
 
 MIB = 1 << 20
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before any test runs: for results that repeat
-
-
-@pytest.fixture(autouse=True)
-def repeatable():
-    try:
-        cistern.default(0).set_overflow("4GiB")
-    except cistern.InvalidArgumentError as none:
-        pytest.skip(f"no pages of host memory: {none}")
-    torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
-    cistern.default(0).set_overflow(0)
+pytestmark = pytest.mark.usefixtures("repeatable")
 
 
 class Settling:
@@ -71,10 +57,6 @@ def state_of(model, optimizer):
 
 def in_host(tensor):
     return cistern.torch._host_memory._in_host(tensor.device.index, tensor.untyped_storage().data_ptr())
-
-
-def same(a, b):
-    return a[0] == b[0] and all(torch.equal(one, other) for one, other in zip(a[1], b[1]))
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """python -m cistern.torch [--report PAGE] [--trace FILE] script.py args…
+python -m cistern.torch [--report PAGE] [--trace FILE] -m module args…
 
-Runs a script unchanged on Cistern. At its end it reports what the script requested and what was
+Runs a script, or a module, unchanged on Cistern. At its end it reports what the script requested and what was
 reserved. It also reports what PyTorch's own allocator would have reserved in its two modes. With
 --report it draws a page: who held the memory, and why a request did not fit.
 
@@ -13,49 +14,57 @@ from __future__ import annotations
 import sys
 
 # Python's -m puts the current folder first. A gzip.py or a torch/ there is not the one that is
-# meant. The script's own folder takes its place (_script.py).
+# meant. The script's own folder takes its place; a module's is the current one again (_script.py).
 if __name__ == "__main__" and not getattr(sys.flags, "safe_path", sys.flags.isolated):
     del sys.path[0]
 
 import argparse
 import atexit
 import os
+from pathlib import Path
 from typing import List, Tuple
 
 from . import _recording, _script, enable
 
 _PROGRAM = "python -m cistern.torch"
-_TRACE = """keep what was recorded, to be replayed by `cistern replay` (FILE.gz is compressed); where the
+_TRACE = """keep what was recorded, to be replayed by `cistern replay` (FILE.gz is compressed). If the
 script used several GPUs, FILE is the first one's, and the others' are beside it: t.trace.gz,
 t.cuda1.trace.gz"""
-_REPORT = """draw what the script did with memory to a page, also if it has run out of memory; it is recorded
-with the script's lines, which takes some time of each allocation"""
+_REPORT = """draw what the script did with memory to a page, also if it has run out of memory. The recording has
+the script's lines, which takes some time of each allocation"""
 _WITH_VALUE = ("--trace", "--report")
 
 
-def _split(arguments: List[str]) -> Tuple[List[str], List[str]]:
-    """Our own options; then the script and its arguments, which are passed on unchanged."""
+def _split(arguments: List[str]) -> Tuple[List[str], List[str], List[str]]:
+    """Our own options; then the words that name the script or the module, and its arguments, which are passed on
+    unchanged."""
     at = 0
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "-":
         if arguments[at] == "--":
-            return arguments[:at], arguments[at + 1 :]
+            return arguments[:at], arguments[at : at + 2], arguments[at + 2 :]
+        if arguments[at].startswith("-m"):
+            end = at + 2 if arguments[at] == "-m" else at + 1
+            return arguments[:at], arguments[at:end], arguments[end:]
         at += 2 if arguments[at] in _WITH_VALUE else 1
-    return arguments[:at], arguments[at:]
+    return arguments[:at], ["--", *arguments[at : at + 1]], arguments[at + 1 :]
 
 
 def _parse(arguments: List[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog=_PROGRAM,
-        usage=f"{_PROGRAM} [-h] [--report PAGE.html] [--trace FILE] script [arguments ...]",
+        usage=f"{_PROGRAM} [-h] [--report PAGE.html] [--trace FILE] (script | -m module) [arguments ...]",
         description="Runs a PyTorch script on Cistern.",
         allow_abbrev=False,
     )
     parser.add_argument("--report", metavar="PAGE.html", help=_REPORT)
     parser.add_argument("--trace", metavar="FILE", help=_TRACE)
-    parser.add_argument("script", help="the script, run as __main__; its arguments follow")
-    own, rest = _split(arguments)
-    parsed = parser.parse_args([*own, "--", *rest[:1]])
-    parsed.arguments = rest[1:]
+    either = parser.add_mutually_exclusive_group(required=True)
+    either.add_argument("-m", metavar="module", dest="module", help="a module, run as `python -m` does; its arguments "
+                        "follow")
+    either.add_argument("script", nargs="?", help="the script, run as __main__; its arguments follow")
+    own, program, rest = _split(arguments)
+    parsed = parser.parse_args([*own, *program])
+    parsed.arguments = rest
     return parsed
 
 
@@ -70,9 +79,9 @@ def _enable() -> None:
         sys.exit(str(reason))
 
 
-def _begin(recording: _recording.Recording, script: str) -> None:
+def _begin(recording: _recording.Recording, name: str) -> None:
     try:
-        recording.begin(script)
+        recording.begin(name)
     except (OSError, RuntimeError) as reason:
         sys.exit(f"{_PROGRAM}: the script cannot be recorded: {reason}")
 
@@ -85,7 +94,7 @@ def _follow_children() -> None:
 
 def main(arguments: List[str]) -> None:
     wanted = _parse(arguments)
-    if not os.path.exists(wanted.script):
+    if wanted.module is None and not os.path.exists(wanted.script):
         sys.exit(f"{_PROGRAM}: there is no script {wanted.script}")
     try:
         recording = _recording.Recording(wanted.trace, wanted.report)
@@ -93,9 +102,12 @@ def main(arguments: List[str]) -> None:
         sys.exit(f"{_PROGRAM}: {reason}")
     atexit.register(recording.finish)  # exit handlers run in reverse: this one last
     _enable()
-    _begin(recording, wanted.script)
+    _begin(recording, Path(wanted.script).stem if wanted.module is None else wanted.module)
     _follow_children()
-    _script.run(wanted.script, wanted.arguments)
+    if wanted.module is not None:
+        _script.run_module(wanted.module, wanted.arguments)
+    else:
+        _script.run(wanted.script, wanted.arguments)
 
 
 if __name__ == "__main__":

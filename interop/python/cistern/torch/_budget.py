@@ -1,51 +1,84 @@
-"""How many bytes host_activations() moves in a step, where that follows overflow."""
+"""How many bytes host_activations() moves in a step, where that follows what steps need."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: Of the device's capacity; so much stays free before less is moved.
-_MARGIN = 0.02
-_LEAST_MARGIN = 64 << 20
-#: After so many steps without overflow, what seemed to be free has proved to be.
-_PROVES = 10
-#: After so many steps without overflow, half of what was not seen is forgotten.
+from . import _usage
+
+#: Of the capacity. If the device could not serve what should have fitted, so much more is left free.
+_PART, _LEAST = 1 / 256, 64 << 20
+#: After so many steps without overflow, half of that is free for use again, and needs count for half as long.
 _FORGETS = 200
+#: The steps for which the need of one counts, at first and at most.
+_LASTS_AT_FIRST, _LASTS = 2, 1024
 
 
 class Adapting:
-    """The budget of a device, from what overflow has served in each step, and what was free of the device when it
-    was fullest. That is looked at when a tensor is saved or restored, and so it misses what lives between. `unseen`
-    is what seemed to be free in a step that was full, or in the one after which less was moved and it was full."""
+    """The budget of one device: what steps need beyond what the device has for them.
 
-    def __init__(self, handed_out: int, reserved: int) -> None:
-        self.unseen = 0
-        self._seemed = 0  # to be free, when less was moved the last time; until that has proved right
-        self._quiet = 0
-        self._handed_out, self._reserved = handed_out, reserved
+    The most that a step needed counts for two steps after it. If the device overflows once less is moved, that
+    counts for twice as many from then on, as steps need more by turns. That is forgotten while steps are quiet.
 
-    def served(self, figures: Any) -> int:
-        """Bytes of host memory that overflow needed since it was asked last. No more than were handed out, and than
-        were there."""
-        there = max(self._reserved, figures.reserved)
-        least: int = min(there, figures.handed_out - self._handed_out)
-        self._handed_out, self._reserved = figures.handed_out, figures.reserved
-        return max(0, least)
+    `slack`: bytes that the device could not serve, because of their places or sizes. It grows by twice as much each
+    time that a step overflows which should have fitted: it needed no more than the ones before."""
 
-    def after(self, budget: int, served: int, capacity: int, peak: int) -> int:
-        """The next budget. `peak`: the most that was seen of the device in use; 0: nothing was seen."""
-        seems = capacity - peak if peak > 0 else 0
-        if served > 0:
-            self.unseen = max(self.unseen, seems, self._seemed)
-            self._quiet = self._seemed = 0
-            return budget + served
-        self._quiet += 1
-        if self._quiet == _PROVES:
-            self._seemed = 0
-        if self._quiet % _FORGETS == 0:
-            self.unseen //= 2
-        spare = seems - self.unseen - max(_LEAST_MARGIN, int(capacity * _MARGIN))
-        if spare <= 0 or budget == 0:
-            return budget
-        self._quiet, self._seemed = 0, seems
-        return max(0, budget - spare)
+    def __init__(self) -> None:
+        self.slack = 0
+        self._whole = 0  # what a step needed at its peak beyond its base, with what it had moved
+        self._since = 0  # the most of the steps since then
+        self._age, self._lasts = 0, _LASTS_AT_FIRST  # how many those are, and may be
+        self._fell = False  # less is moved than before, and no step has overflowed since
+        self._quiet = self._misses = 0
+        self._handed_out = 0
+
+    def begin(self, store: Any) -> None:
+        """A step begins: the store gets its budget."""
+        self._handed_out = _handed_out(store.device)
+        store.budget, store.slack = self.budget(store.capacity, store.base), self.slack
+
+    def end(self, store: Any, failed: bool) -> None:
+        """It has ended, or failed: then it may have needed more."""
+        if failed and store.used + store.need - store.base < self._whole:
+            return
+        overflowed = _handed_out(store.device) > self._handed_out
+        self.after(store.used, store.need, store.capacity, overflowed, store.base)
+        store.budget = self.budget(store.capacity, store.base)
+        if store.refused:  # the host has no more
+            store.budget = min(store.budget, store.used)
+
+    def after(self, moved: int, need: int, capacity: int, overflowed: bool, base: int = 0) -> None:
+        """A step has ended. `need`: the most bytes that it needed of the device at a time, with `moved` bytes on the
+        host. `base`: what there was when it began."""
+        more = max(_LEAST, int(capacity * _PART)) << min(self._misses, 8)
+        whole, expected = moved + need - base, self._whole
+        if not overflowed:
+            self._misses, self._quiet = 0, self._quiet + 1
+            if self._quiet % _FORGETS == 0:
+                self.slack //= 2
+                self._lasts, self._fell = max(_LASTS_AT_FIRST, self._lasts // 2), False
+        else:
+            self._quiet = 0
+            if self._fell:
+                self._lasts, self._fell = min(2 * self._lasts, _LASTS), False
+            if expected and whole <= expected + more:
+                self.slack = max(self.slack, capacity - need) + more
+                self._misses += 1
+        self._note(whole)
+
+    def _note(self, whole: int) -> None:
+        self._age += 1
+        self._since = max(self._since, whole)
+        if whole >= self._whole:
+            self._whole, self._since, self._age = whole, 0, 0
+        elif self._age >= self._lasts:
+            self._whole, self._since, self._age, self._fell = self._since, 0, 0, True
+
+    def budget(self, capacity: int, base: int = 0) -> int:
+        """That of a step that begins with `base` bytes: tensors that came since the last one began stay, too."""
+        return max(0, self._whole + base - capacity + self.slack) if self._whole else 0
+
+
+def _handed_out(device: int) -> int:
+    figures = _usage.figures_of(device)
+    return 0 if figures is None else int(figures.handed_out)

@@ -1,7 +1,7 @@
 """The extensions that a wheel has compiled ahead: cistern/torch/_compiled.
 
 PyTorch's allocator interface is made of C++ classes, so an extension serves the headers that it was compiled
-with. table.json names, for each release, these headers, and the extension for their digest, with its size. The
+with. table.json names these headers for each release, and the extension for their digest, with its size. The
 installed PyTorch has the same headers, or is not served. Reading them takes some milliseconds.
 """
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import warnings
-from typing import Literal, Optional
+from typing import Literal, Optional, Tuple
 
 from .. import _arguments, _overflow
 from .._arguments import PathLike, Size
@@ -15,11 +16,20 @@ Mode = Literal["auto", "native", "plugin"]
 _MODES = ("auto", "native", "plugin")
 _BACKENDS = ("auto", "cuda", "sim")
 _enabled: Optional[str] = None
+_given: Tuple[Optional[str], Optional[int]] = (None, None)  # the last oom_dump and overflow
 
 
 def enabled() -> Optional[str]:
     """"native" or "plugin", after `enable()` has succeeded; else None."""
     return _enabled
+
+
+def library(user: str) -> ctypes.CDLL:
+    """The extension, of the native mode. `user` is what needs it, as an error begins. RuntimeError without it."""
+    if _enabled != "native" or _native._library is None:
+        raise RuntimeError(f"cistern.torch: {user} cistern.torch.enable() in its native mode, before the first CUDA "
+                           f"tensor; now it is {_enabled or 'off'}")
+    return _native._library
 
 
 def enable(mode: Optional[Mode] = None, *, oom_dump: Optional[PathLike] = None,
@@ -42,13 +52,14 @@ def enable(mode: Optional[Mode] = None, *, oom_dump: Optional[PathLike] = None,
     is slower there (docs/overflow.md). A device whose driver makes no such memory goes on without, with a
     warning; so does the plug-in.
 
-    Returns the mode that is now in force; a second call changes nothing. RuntimeError if PyTorch
-    has no CUDA or has initialised it already, or if the requested mode is not available.
-    ImportError without PyTorch; TypeError for a mode that is no str; ValueError for another mode, for
-    another $CISTERN_BACKEND than cuda, sim or auto, for an `oom_dump` that is no folder, or for an `overflow` that
-    is more than the host admits. After an error nothing is changed. Not thread-safe.
+    Returns the mode that is now in force. A second call changes no mode. It sets an `oom_dump` or `overflow` that
+    differs from what was given before. RuntimeError if PyTorch has no CUDA or has initialised it already, or if the
+    requested mode is not available. ImportError without PyTorch; TypeError for a mode that is no str; ValueError for
+    another mode, for another $CISTERN_BACKEND than cuda, sim or auto, for an `oom_dump` that is no folder, or for an
+    `overflow` that is less than a page of 2 MiB or more than the host admits. After an error nothing is changed. Not
+    thread-safe.
     """
-    global _enabled
+    global _enabled, _given
     if not isinstance(mode, (str, type(None))):
         raise TypeError(f"cistern.torch: mode must be a str or None, not {type(mode).__name__}")
     wanted = mode if mode is not None else os.environ.get("CISTERN_TORCH") or "auto"
@@ -56,24 +67,29 @@ def enable(mode: Optional[Mode] = None, *, oom_dump: Optional[PathLike] = None,
         named = "mode" if mode is not None else "CISTERN_TORCH, the mode,"
         raise ValueError(f"cistern.torch: {named} {wanted!r} is none of {', '.join(_MODES)}")
     dump = None if oom_dump is None else _folder(oom_dump)
-    host_bytes = None if overflow is None else _admitted(overflow)
-    if _enabled is not None:
+    host_bytes = None if overflow is None else _arguments.size(overflow, "overflow")
+    if _enabled is not None and dump in (None, _given[0]) and host_bytes in (None, _given[1]):
         return _enabled
+    if host_bytes is not None:
+        _require_admitted(host_bytes)
     _check_torch()
-    _enabled = _choose(wanted)
+    if _enabled is None:
+        _enabled = _choose(wanted)
     if dump is not None:
         _dump_to(dump)
     if host_bytes is not None:
         _overflow_into(host_bytes)
+    _given = (dump or _given[0], _given[1] if host_bytes is None else host_bytes)
     return _enabled
 
 
-def _admitted(size: Size) -> int:
-    host_bytes, left = _arguments.size(size, "overflow"), _overflow.host_bytes_left()
+def _require_admitted(host_bytes: int) -> None:
+    if 0 < host_bytes < 2 << 20:
+        raise ValueError(f"cistern.torch: overflow: {host_bytes} bytes are less than a page of 2 MiB")
+    left = _overflow.host_bytes_left()
     if host_bytes > left:
         raise ValueError(f"cistern.torch: overflow: {host_bytes / 2**30:.2f} GiB are more than the {left / 2**30:.2f} GiB "
                          "that the host admits")
-    return host_bytes
 
 
 def _overflow_into(host_bytes: int) -> None:

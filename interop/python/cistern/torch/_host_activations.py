@@ -80,24 +80,26 @@ class HostActivations:
 
         from . import _saved
 
+        stores, kept = self._stores, _saved.kept
+
+        # It is called for most tensors of a large model, and so each step of it counts.
         def pack(tensor: Any) -> Any:
+            device = tensor.get_device()
+            store = stores.get(device)
+            if store is not None and store.full:
+                return kept(tensor)
             storage = _saved.movable(tensor)
-            if storage is None or self._only not in (None, tensor.device.index):
-                return _saved.kept(tensor)
-            return self._store(tensor.device.index).pack(tensor, storage)
+            if storage is None or self._only not in (None, device):
+                return kept(tensor)
+            return self._store(device).pack(tensor, storage)
 
         def unpack(packed: Any) -> Any:
             tensor = _saved.unpack(packed)
-            if tensor.is_cuda and tensor.numel() * tensor.element_size() >= _saved.LEAST:
-                self._look_ahead(tensor.device.index)
+            for store in stores.values():
+                store.look_ahead()
             return tensor
 
         return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
-
-    def _look_ahead(self, device: int) -> None:
-        store = self._stores.get(device)
-        if store is not None and store.moved > 0:
-            store.look_ahead()
 
     def _store(self, device: int) -> Any:
         from . import _store
@@ -114,22 +116,29 @@ class HostActivations:
         device = _host_memory._index(self._only)
         torch.cuda.memory_reserved(device)  # its allocator is there from now on
         if self._budget is None:
-            self._begin_adapting(device)
+            self._find_devices(device)
         elif self._budget > 0:
             self._store(device).prepare()
-        for store in self._stores.values():
+        for index, store in self._stores.items():
             store.begin()
+            if self._budget is None:
+                self._adapting[index].begin(store)
 
-    def _begin_adapting(self, device: int) -> None:
-        there = _usage.all_figures() if device not in self._adapting else {}
-        if device not in self._adapting and (device not in there or there[device].host_bytes == 0):
+    def _find_devices(self, needed: int) -> None:
+        if needed in self._adapting:
+            return
+        there = _usage.all_figures()
+        if needed not in there or there[needed].host_bytes == 0:
             raise RuntimeError(
-                f"cistern.torch: host_activations() follows overflow, which is off on device {device}: call "
+                f"cistern.torch: host_activations() follows overflow, which is off on device {needed}: call "
                 'cistern.torch.enable(overflow="64GiB"), or say how many bytes are to be moved')
-        for index, figures in there.items():
-            if index not in self._adapting and self._only in (None, index):
-                self._adapting[index] = Adapting(figures.handed_out, figures.reserved)
-                self._store(index)
+        for index in there:
+            self._follow(index)
+
+    def _follow(self, device: int) -> None:
+        if self._only in (None, device) and device not in self._adapting:
+            self._adapting[device] = Adapting()
+            self._store(device)
 
     def _leave(self, failed: bool) -> None:
         with self._lock:
@@ -137,21 +146,13 @@ class HostActivations:
             if self._open > 0:
                 return
             for store in self._stores.values():
-                store.let_go()
-            if self._budget is None:
-                self._adapt(failed)
-
-    def _adapt(self, failed: bool) -> None:
-        for index, figures in _usage.all_figures().items():
-            if self._only not in (None, index):
-                continue
-            adapting = self._adapting.setdefault(index, Adapting(0, 0))
-            store, served = self._store(index), adapting.served(figures)
-            if store.refused:  # the host has no more
-                served = 0
-            peak = 0 if failed or store.used == 0 else store.peak
-            reached = store.budget if served > 0 or store.used == 0 else min(store.budget, store.used)
-            store.budget = adapting.after(reached, served, store.capacity, peak)
+                store.end()
+            if self._budget is not None:
+                return
+            for index, adapting in self._adapting.items():
+                adapting.end(self._stores[index], failed)
+            for index in _usage.all_figures():
+                self._follow(index)
 
 
 def host_activations(bytes: Optional[Size] = None, device: Any = None) -> HostActivations:
@@ -160,8 +161,8 @@ def host_activations(bytes: Optional[Size] = None, device: Any = None) -> HostAc
     back once, on a stream beside the work, and nothing waits on the host. Values are the same to the last bit.
 
     `bytes`: tensors are moved until so many bytes are, in each step and on each device, as an int or as "8GiB".
-    None: as many as overflow had to serve in the steps before, which needs enable(overflow=...); use one such object
-    for all steps. A step that fits moves nothing. `device`: the only one whose tensors move.
+    None: as many as the step before needed beyond what the device has, which needs enable(overflow=...); use one
+    such object for all steps. A step that fits moves nothing. `device`: the only one whose tensors move.
 
     Parameters, what is smaller than 1 MiB, and what autograd saves in a backward pass or in a capture stay.
     docs/overflow.md says when to use it. RuntimeError before cistern.torch.enable() in its native mode, and where

@@ -12,18 +12,13 @@ import ctypes
 import weakref
 from typing import Any, Iterator
 
-from . import _enable, _native
+from . import _enable
 
 _with_host_state: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def _library() -> ctypes.CDLL:
-    if _enable.enabled() != "native" or _native._library is None:
-        raise RuntimeError(
-            "cistern.torch: host memory needs cistern.torch.enable() in its native mode, before the first CUDA "
-            f"tensor; now it is {_enable.enabled() or 'off'}"
-        )
-    return _native._library
+    return _enable.library("host memory needs")
 
 
 def _in_host(device: int, address: int) -> bool:
@@ -65,8 +60,8 @@ def host_memory(device: Any = None) -> Iterator[None]:
     import torch
 
     index = _index(device)
-    # A pool of its own, which goes at the end. What lies free in it serves other such pools from then on, and
-    # empty_cache() gives it back.
+    # A pool of its own, which goes at the end. Memory that lies free in it serves other such pools from then on,
+    # and empty_cache() gives it back.
     with torch.cuda.use_mem_pool(_pool(index), index):
         yield
 
@@ -131,8 +126,8 @@ class _States:
 def host_optimizer_state(optimizer: Any) -> Any:
     """The states of a torch.optim.Optimizer lie in the host's memory from now on; returns the optimizer.
     States that are there move now. Those of later steps are made there: in the optimizer's `_init_group`,
-    which most of PyTorch's have. Where there is none, or that makes none, they move after the step that made
-    them, and that first step needs the device's memory. TypeError for anything else. RuntimeError as of
+    which most of PyTorch's have. If there is none, or that makes no states, they move after the step that made
+    them. That first step needs the device's memory. TypeError for anything else. RuntimeError as of
     host_memory(). Once is enough: a second call changes nothing."""
     import torch
 

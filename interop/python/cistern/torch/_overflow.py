@@ -1,4 +1,4 @@
-"""What lies in the host's memory because a GPU was full."""
+"""The host's memory that serves a GPU which was full."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import _host_memory
 
 
 def overflow(device: Any = None) -> Overflow:
-    """What lies in the host's memory because `device`, or the current one, was full. RuntimeError before
+    """The host's memory that serves `device`, or the current one, once that was full. RuntimeError before
     cistern.torch.enable() in its native mode."""
     _host_memory._library()
     from ..allocator import default

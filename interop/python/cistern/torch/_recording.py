@@ -25,11 +25,11 @@ class Recording:
         self._trace, self._page = _place("--trace", trace), _place("--report", _of_rank(page))
         self._process = 0
 
-    def begin(self, script: str) -> None:
-        """OSError or RuntimeError if there is no place for it."""
+    def begin(self, name: str) -> None:
+        """`name`: of the program. OSError or RuntimeError if there is no place for it."""
         self._folder = Path(tempfile.mkdtemp(prefix="cistern-"))
         try:
-            _native.record_begin(self._folder, Path(script).stem, history=self._page is not None)
+            _native.record_begin(self._folder, name, history=self._page is not None)
         except RuntimeError:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise

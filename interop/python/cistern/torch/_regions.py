@@ -15,7 +15,7 @@ import threading
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .._contents import Contents
-from . import _collectives, _enable, _native, _replays
+from . import _collectives, _enable, _replays
 
 
 class Slept(NamedTuple):
@@ -44,8 +44,8 @@ class _Figures(ctypes.Structure):
 
 class _Region:
     """Its pools on each device. PyTorch has a pool open once at a time. So a region which is entered while it
-    is open, in this thread or another one, has one more; and the pool that pool() gives, which a graph may be
-    captured into, is no other's. They are kept as long as the process: tensors of a region may be anywhere."""
+    is open, in this thread or another one, has one more. The pool that pool() gives is no other's: a graph may be
+    captured into it. They are kept as long as the process: tensors of a region may be anywhere."""
 
     def __init__(self) -> None:
         self.pools: Dict[int, List[Any]] = {}
@@ -66,12 +66,7 @@ _lock = threading.RLock()
 
 
 def _library() -> ctypes.CDLL:
-    if _enable.enabled() != "native" or _native._library is None:
-        raise RuntimeError(
-            "cistern.torch: regions need cistern.torch.enable() in its native mode, before the "
-            f"first CUDA tensor; now it is {_enable.enabled() or 'off'}"
-        )
-    return _native._library
+    return _enable.library("regions need")
 
 
 def _named(name: str) -> _Region:

@@ -128,6 +128,15 @@ class Copy:
             made.record_stream(current)
         return made.untyped_storage()
 
+    def put_off(self) -> bool:
+        """It does not come yet, if it was not asked for. The stream waits for it, and may have its memory then."""
+        if self._ahead is None:
+            return False
+        _, end, stream = self._ahead
+        _order(stream, end, self.lane)
+        self._forget_ahead()
+        return True
+
     def _forget_ahead(self) -> None:
         with self.store.lock:
             self.store.on_the_way -= self._ahead[0].numel()
@@ -135,10 +144,8 @@ class Copy:
 
     # The stream may get its memory again at once, and so it has to wait for what writes there.
     def __del__(self) -> None:
-        if self._ahead is not None:
-            _, end, stream = self._ahead
-            _order(stream, end, self.lane)
-            self._forget_ahead()
+        self.store.note_need()
+        self.put_off()
 
 
 def _order(stream: Any, end: Any, lane: Any) -> None:

@@ -1,6 +1,6 @@
 """Run by `_newer.py` in a process of its own, with the path of a compiled extension. It puts the
-extension under PyTorch, on the simulated device, and calls the verbs of the allocator: as the
-extension was compiled to (torch_self_test.cpp), and as PyTorch's own libraries were.
+extension under PyTorch, on the simulated device, and calls the verbs of the allocator. It calls them
+as the extension was compiled to (torch_self_test.cpp), and as PyTorch's own libraries were.
 
 The exit status is 0 if all answers are right, 10 if one differs, and 1 if the test could not go on. The
 last line of the standard output says what is wrong.

@@ -18,7 +18,7 @@ _NOTHING = Settled(0, 0, 0)
 
 
 def settle(device: Any = None, most: Optional[Size] = None) -> Settled:
-    """For a loop of one's own, between two steps and after `zero_grad()`: waits for the current stream of `device`,
+    """For a loop of one's own, between two steps: waits for the current stream of `device`,
     or of the current one, and moves memory behind its large tensors. They keep their addresses. Tensors that live
     on from step to step go to the host while steps overflow, and come home when there is room. At most `most` bytes
     move, an int or a text such as "1GiB"; None is no bound.
@@ -41,9 +41,7 @@ def settle_after(optimizer: Any, most: Optional[Size] = None) -> Any:
     needs one such optimizer alone, the last of a step: each settle ends a step.
 
     At the end of each `optimizer.step()` the rules of settle() hold: no other thread launches work on the memory of
-    the current stream, and side streams are done with it. Within a capture it does nothing. Gradients that
-    `zero_grad()` has not freed by then seem to live on. Where they are large, call settle() after `zero_grad()`
-    instead.
+    the current stream, and side streams are done with it. Within a capture it does nothing.
 
     RuntimeError before cistern.torch.enable() in its native mode, and where overflow is off: here for the devices
     of the parameters, and in a step for one that they came to later. TypeError for what is no optimizer, ValueError

@@ -4,13 +4,16 @@ Copies are queued on a lane, a stream beside the work, so that both go on at onc
 copy only when it needs what the copy leaves or brings:
 
 - A tensor that is copied out stays alive until memory is short, or the backward pass begins. Then its stream waits
-  for the copy, on the device, and the memory is free in the stream's order.
-- In the backward pass the tensors that are needed next are brought back as soon as there is room for them.
+  for the copy, on the device, and the memory is free in the stream's order. It is not let go as soon as the copy is
+  complete: memory would be free at another place in each step, and the allocator would move its pages each time.
+- In the backward pass the tensors that are needed next are brought back as soon as there is room for them: in what
+  the device has beyond what the rest of the backward pass needs. The last step tells that.
 """
 
 from __future__ import annotations
 
 import collections
+import itertools
 import threading
 import weakref
 from typing import Any, Deque, Dict, List, Optional, Tuple
@@ -21,11 +24,10 @@ from . import _host_memory, _saved, _usage
 
 #: Whether copies run beside the work. Else they are queued on the stream of the work itself.
 OVERLAPS = True
-#: Of the device's capacity; with less than that free, nothing that was copied out stays alive.
-_SHORT = 0.04
-_LEAST_SHORT = 256 << 20
-#: So many bytes may be on their way back at once.
-_MOST_ON_THE_WAY = 512 << 20
+#: So many bytes may be on their way back at once; or twice as many as the largest copy has, if that is more.
+_AHEAD = 256 << 20
+#: The backward pass is looked at each time that it has asked for so many tensors more.
+_EVERY = 4
 _lanes: Dict[int, Any] = {}
 _stores: "List[weakref.ref[Store]]" = []  # those that may have something to let go of; replaced, never changed
 
@@ -40,8 +42,9 @@ def _follow_shortages(store: "Store") -> None:
 
 def _let_go_on(device: int) -> int:
     """Of the device that is short of memory, for any thread that asks for some."""
-    stores = [each() for each in _stores]
-    return int(any([each.let_go() > 0 for each in stores if each is not None and each.device == device]))
+    alive = [each() for each in _stores]
+    stores = [each for each in alive if each is not None and each.device == device]
+    return int(any(sum(map(step, stores)) > 0 for step in (Store.let_go, Store.put_off)))
 
 
 class Store:
@@ -50,9 +53,11 @@ class Store:
     def __init__(self, device: int, budget: int) -> None:
         self.device, self.budget = device, budget
         self.used = self.moved = 0  #: bytes and copies of this step
-        self.peak = 0  #: the most of the device that was found in use in this step, but for what may go
+        self.need = 0  #: the most of the device that this step needed at a time, but for what may go
+        self.base = 0  #: what there was when it began
         self.capacity = 0  #: of the device, for this process
         self.on_the_way = 0  #: bytes that are being brought back
+        self.slack = 0  #: bytes of the capacity that nothing is brought back to
         self.refused = False  #: the host had no more memory in this step
         self.lock = threading.RLock()  # a collection of garbage may come back here
         self._pool: Any = None
@@ -62,15 +67,35 @@ class Store:
         self._order: List["weakref.ref[_saved.Copy]"] = []  # those that were not asked for yet, as they were made
         self._leaving: Deque[Tuple[Any, Any, Any]] = collections.deque()  # bytes, the copy's end, their stream
         self._leaving_bytes = 0
+        self._ahead: List["weakref.ref[_saved.Copy]"] = []  # those that are being brought back, the next one first
+        self._asked = 0  # tensors of the backward pass
+        self._largest = 0  # bytes of a copy
+        self._needs: List[int] = []  # of this backward pass, each time that it was looked at
+        self._later: List[int] = []  # of the last one: the most from then on
 
     def begin(self) -> None:
         """A step begins."""
         with self.lock:
-            self.used = self.moved = self.peak = 0
+            self.used = self.moved = self.need = 0
             self.refused = False
-            if self.budget > 0:
-                self.capacity = _usage.capacity(self.device)
+            self.capacity = _usage.capacity(self.device)
+            _usage.take_peak(self.device)
+            self.base = _usage.take_peak(self.device)  # of no time
             self._order = [each for each in self._order if each() is not None]
+            self._asked, self._needs = 0, []
+
+    def end(self) -> None:
+        """It ends."""
+        with self.lock:
+            self.note_need()
+            self.let_go()
+            self._ahead = []
+            self._later = list(itertools.accumulate(reversed([*self._needs[1:], 0]), max))[::-1]
+
+    @property
+    def full(self) -> bool:
+        """Whether no more is moved in this step."""
+        return self.used >= self.budget or self.refused
 
     def prepare(self) -> None:
         """Makes the pool. RuntimeError where there are no pages of host memory."""
@@ -90,7 +115,6 @@ class Store:
         owner = tensor if tensor._base is None else tensor._base
         key = (storage._cdata, id(owner), tensor._version, raw)
         with self.lock:
-            self._look()
             copy = self._copies.get(key)
             if copy is None or copy.owner() is not owner:
                 copy = self._copied(owner, storage)
@@ -108,10 +132,11 @@ class Store:
         return counter
 
     def _copied(self, owner: Any, storage: Any) -> Optional[_saved.Copy]:
-        if self.used >= self.budget or self.refused or not _quiet():
+        if self.full or not _quiet():
             return None
         if _host_memory._in_host(self.device, storage.data_ptr()):
             return None
+        self.note_need()
         self.prepare()
         stream = torch.cuda.current_stream(self.device)
         lane = self._lane if OVERLAPS else stream
@@ -124,6 +149,7 @@ class Store:
         if OVERLAPS:
             _follow_shortages(self)
         self.used += whole.numel()
+        self._largest = max(self._largest, whole.numel())
         self.moved += 1
         copy = _saved.Copy(self, owner, host, lane)
         self._order.append(weakref.ref(copy))
@@ -160,43 +186,73 @@ class Store:
         if not self._leaving or torch.cuda.is_current_stream_capturing():
             return 0
         with self.lock:
+            self.note_need()
             gone, self._leaving_bytes = self._leaving_bytes, 0
             while self._leaving:
                 whole, end, stream = self._leaving.popleft()
                 if end is not None:
                     stream.wait_event(end)
                 whole.record_stream(stream)  # it may be another stream's
+                del whole
+            _usage.take_peak(self.device)  # what went is in no peak from now on
             return gone
 
     # ---- Back ------------------------------------------------------------------------------------
 
     def look_ahead(self) -> None:
         """The backward pass asks for something: what it will ask for next comes back if there is room."""
+        if not self._order or not OVERLAPS:
+            return
+        if not _quiet(backward=True):
+            return
+        self._asked += 1
+        if (self._asked - 1) % _EVERY != 0:
+            return
         with self.lock:
             self.let_go()
-            room = self._look() - self._short()
-            while OVERLAPS and self._order and self.on_the_way < _MOST_ON_THE_WAY and _quiet(backward=True):
-                copy = self._order[-1]()
-                if copy is not None and copy.host.numel() > room:
-                    return
-                self._order.pop()
-                if copy is not None:
-                    room -= copy.host.numel()
-                    with torch.no_grad():
-                        copy.fetch()
+            self._needs.append(self.note_need())
+            if len(self._needs) <= len(self._later):
+                now = _usage.take_peak(self.device) - self.on_the_way
+                later = self._later[len(self._needs) - 1]
+                self._bring_back(self.capacity - self.slack - max(now, later) - self.on_the_way)
 
-    # ---- Room ------------------------------------------------------------------------------------
+    def _bring_back(self, room: int) -> None:
+        most = max(_AHEAD, 2 * self._largest)
+        while self._order and self.on_the_way < most:
+            copy = self._order[-1]()
+            if copy is not None and copy.host.numel() > room:
+                return
+            last = self._order.pop()
+            if copy is not None:
+                room -= copy.host.numel()
+                with torch.no_grad():
+                    copy.fetch()
+                self._ahead.append(last)
 
-    def _short(self) -> int:
-        return max(_LEAST_SHORT, int(self.capacity * _SHORT))
+    def put_off(self) -> int:
+        """Copies that are being brought back, and were not asked for, do not come yet. Returns their bytes."""
+        if torch.cuda.is_current_stream_capturing():
+            return 0
+        with self.lock:
+            before = self.on_the_way
+            if before > 0:
+                self.note_need()
+            for each in reversed(self._ahead):
+                copy = each()
+                if copy is not None and copy.put_off():
+                    self._order.append(each)
+            self._ahead = []
+            if self.on_the_way < before:
+                _usage.take_peak(self.device)
+            return before - self.on_the_way
 
-    def _look(self) -> int:
-        """The bytes of the device that are free. If they are few, what was copied out goes."""
-        used = _usage.on_device(self.device)
-        self.peak = max(self.peak, used - self._leaving_bytes)
-        if self._leaving and self.capacity - used < self._short():
-            used -= self.let_go()
-        return self.capacity - used
+    def note_need(self) -> int:
+        """Called before what may go, or lies on the host, changes. Returns the most that was needed since the last
+        call, but for what may go."""
+        with self.lock:
+            need = _usage.take_peak(self.device) - self._leaving_bytes - self.on_the_way
+            self.need = max(self.need, need)
+            return need
 
 
 def _quiet(backward: bool = False) -> bool:

@@ -10,16 +10,28 @@ from . import _host_memory
 
 
 class Figures(ctypes.Structure):
-    """What overflow has done on a device, in bytes: see torch_host_memory.cpp."""
+    """The figures of overflow on a device, in bytes: see torch_host_memory.cpp."""
 
     _fields_ = [(name, ctypes.c_ulonglong) for name in ("host_bytes", "reserved", "handed_out")]
 
 
+_functions: Dict[str, Any] = {}
+
+
+def _function(name: str, result: Any, *arguments: Any) -> Any:
+    """That of the extension. Each step calls these often, so their types are told once."""
+    found = _functions.get(name)
+    if found is None:
+        found = getattr(_host_memory._library(), name)
+        found.restype, found.argtypes = result, arguments
+        _functions[name] = found
+    return found
+
+
 def figures_of(device: int) -> Optional[Figures]:
     """None for a device that had no tensor yet."""
-    call = _host_memory._library().cistern_torch_overflow
-    call.restype, call.argtypes = ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Figures))
     figures = Figures()
+    call = _function("cistern_torch_overflow", ctypes.c_int, ctypes.c_int, ctypes.POINTER(Figures))
     return figures if call(device, ctypes.byref(figures)) else None
 
 
@@ -33,16 +45,18 @@ def all_figures() -> Dict[int, Figures]:
 
 def capacity(device: int) -> int:
     """The bytes that the device has for this process, by its limit too. Asks the driver."""
-    call = _host_memory._library().cistern_torch_capacity
-    call.restype, call.argtypes = ctypes.c_ulonglong, (ctypes.c_int,)
-    return int(call(device))
+    return int(_function("cistern_torch_capacity", ctypes.c_ulonglong, ctypes.c_int)(device))
 
 
 def on_device(device: int) -> int:
     """The bytes of tensors that lie in the device's own memory now."""
-    call = _host_memory._library().cistern_torch_on_device
-    call.restype, call.argtypes = ctypes.c_ulonglong, (ctypes.c_int,)
-    return int(call(device))
+    return int(_function("cistern_torch_on_device", ctypes.c_ulonglong, ctypes.c_int)(device))
+
+
+def take_peak(device: int) -> int:
+    """The most bytes of the device that tensors needed at a time since it was asked last. Memory that overflow has
+    put on the host counts. Memory that a program puts there does not."""
+    return int(_function("cistern_torch_take_peak", ctypes.c_ulonglong, ctypes.c_int)(device))
 
 
 #: What the extension may call at any time, as long as the process lives.
@@ -56,6 +70,5 @@ def when_short(call: Optional[Callable[[int], int]]) -> None:
     if call is not None and call not in _kept:
         _kept[call] = of_c(call)
         atexit.register(when_short, None)  # threads of C++ may go on without Python
-    set_to = _host_memory._library().cistern_torch_when_short
-    set_to.restype, set_to.argtypes = None, (ctypes.c_void_p,)
-    set_to(None if call is None else ctypes.cast(_kept[call], ctypes.c_void_p))
+    _function("cistern_torch_when_short", None, ctypes.c_void_p)(
+        None if call is None else ctypes.cast(_kept[call], ctypes.c_void_p))
