@@ -73,7 +73,7 @@ class SnapshotJson final : public trace::ErrorSite {
     const std::string state = text(block, "state");
     requireState(state);
     if (in_pages && state != "unmapped" && state != "asleep") {
-      builder_.memory(EventKind::kMap, where.address, bytes, stream, pool, location_);
+      mapBlock(where.address, bytes, onHost(block, bytes), stream, pool);
     }
     const std::uint64_t requested = number(block, "requested");
     if (state == "allocated" || state == "asleep") {
@@ -81,6 +81,23 @@ class SnapshotJson final : public trace::ErrorSite {
     } else if (state == "pending") {
       builder_.free(builder_.allocate(requested > 0 ? requested : bytes, stream, where));
     }
+  }
+
+  std::uint64_t onHost(const json& block, std::uint64_t bytes) const {
+    if (!block.contains("on_host")) return location_ == Location::kHost ? bytes : 0;
+    const std::uint64_t on_host = number(block, "on_host");
+    if (on_host > bytes)
+      fail(fmt::format("expected 'on_host' to be at most {}, the size, found {}", bytes, on_host));
+    return on_host;
+  }
+
+  // A snapshot does not tell which part of a block lies where: the device's is shown first.
+  void mapBlock(std::uint64_t address, std::uint64_t bytes, std::uint64_t on_host,
+                std::uint64_t stream, std::uint32_t pool) {
+    const std::uint64_t here = bytes - on_host;
+    if (here > 0) builder_.memory(EventKind::kMap, address, here, stream, pool, Location::kDevice);
+    if (on_host > 0)
+      builder_.memory(EventKind::kMap, address + here, on_host, stream, pool, Location::kHost);
   }
 
   void requireState(const std::string& state) const {

@@ -6,12 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/bytes.hpp"
 #include "interop/report/analyses.hpp"
 #include "interop/report/comparison.hpp"
 #include "interop/report/gzip.hpp"
 #include "interop/report/moments.hpp"
 #include "interop/report/names.hpp"
 #include "interop/report/report_page.hpp"
+#include "interop/report/reserved.hpp"
 #include "interop/report/windows.hpp"
 
 namespace cistern::report {
@@ -91,6 +93,16 @@ std::vector<std::string> notesOf(const Recording& recorded) {
   return notes;
 }
 
+/// The curve of reserved memory does not show it.
+void noteHost(const Recording& recorded, std::vector<std::string>& notes) {
+  const std::uint64_t most = mostOnHost(recorded);
+  if (most == 0) return;
+  notes.push_back(
+      fmt::format("{} lay in the host's memory at most, where kernels are slower. The device's "
+                  "reserved memory is drawn without it.",
+                  formatBytes(most)));
+}
+
 /// Says which moments have no window, for want of room.
 void noteCoarse(const std::vector<Moment>& moments, json& notes) {
   const auto is_coarse = [](const Moment& moment) {
@@ -126,6 +138,7 @@ json recordingModel(const Study& study, std::uint64_t most_packed) {
   json model = facts(study.subject);
   model.update(tables(study.recorded()));
   std::vector<std::string> notes = notesOf(study.recorded());
+  noteHost(study.recorded(), notes);
   model["marks"] = marks(study.recorded(), notes);
   model["timeline"] = timeline(study);
   model["leaks"] = leaks(study);

@@ -64,6 +64,21 @@ TEST_CASE("a snapshot says which memory lies in the host's") {
   CHECK(complaint(at("7")) == "t: segments[0]: expected location to be a string, found number");
 }
 
+TEST_CASE("a block of a snapshot may lie in both") {
+  const auto at = [](const std::string& on_host) {
+    return replaced(kSnapshot, "\"requested\":1000", "\"requested\":1000,\"on_host\":" + on_host);
+  };
+  std::uint64_t on_host = 0, on_device = 0;
+  for (const Event& event : parsed(at("24")).events) {
+    if (event.kind != EventKind::kMap) continue;
+    (event.location == Location::kHost ? on_host : on_device) += event.value;
+  }
+  CHECK(on_host == 24);
+  CHECK(on_device == 3 * 1024 - 24);
+  CHECK(complaint(at("1025")) ==
+        "t: segments[0].blocks[0]: expected 'on_host' to be at most 1024, the size, found 1025");
+}
+
 TEST_CASE("a fault in a snapshot of Cistern is named with its place") {
   CHECK(complaint(replaced(kSnapshot, "\"version\":1", "\"version\":2")) ==
         "t: the snapshot: expected version 1, found 2");

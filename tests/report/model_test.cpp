@@ -72,6 +72,18 @@ TEST_CASE("device calls are counted with their bytes") {
         json{{"segment_alloc", 1, 4096}, {"segment_free", 1, 4096}, {"map", 2, 16384}});
 }
 
+TEST_CASE("a note says how much lay in the host's memory at most") {
+  const std::string header = "# {\"recording\": 1}\n";
+  const std::string device = "r map 1000 4096 0 0 0\n", block = "a 512 0 0 2000 0 0 0\n";
+  const std::string host = "r map 2000 1024 0 0 1 host\nr map 3000 1024 0 0 1 host\n";
+  const std::string gone = "r unmap 2000 1024 0 0 1 host\nr map 4000 512 0 0 1 host\n";
+  CHECK(testing::modelOfText(header + device + block)["notes"].empty());
+  const json model = testing::modelOfText(header + device + host + block + gone);
+  CHECK(model["notes"] ==
+        json::array({"2.00 KiB lay in the host's memory at most, where kernels are slower. The "
+                     "device's reserved memory is drawn without it."}));
+}
+
 TEST_CASE("notes are for people: the comment that names a recording is none") {
   const json model = testing::modelOfText("# {\"name\": \"x\"}\n# Recorded on Monday\na 1 0 1\n");
   CHECK(model["notes"] == json::array({"Recorded on Monday"}));

@@ -18,7 +18,9 @@ class AsTheyCome : public OverflowPolicy {
     return allocator_.allocate(bytes, stream);
   }
   void free(const Held& block) override { allocator_.free(block.pointer); }
-  Location locationOf(const void* block) const override { return allocator_.locationOf(block); }
+  std::uint64_t hostBytesIn(const void* block) const override {
+    return allocator_.hostBytesIn(block);
+  }
   ReservedBytes reserved() const override {
     const StatValue bytes = allocator_.memoryStats()[Stat::kReservedBytes];
     return {std::uint64_t(bytes.current), std::uint64_t(bytes.peak)};

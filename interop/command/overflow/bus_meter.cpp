@@ -1,13 +1,15 @@
 #include "interop/command/overflow/bus_meter.hpp"
 
+#include <algorithm>
+
 namespace cistern::command {
 
 void* BusMeter::allocate(std::size_t bytes, Stream stream) {
   void* const pointer = policy_.allocate(bytes, stream);
   if (pointer == nullptr) return pointer;
   Block& block = blocks_[pointer] = {bytes, born_++};
-  block.in_host = policy_.locationOf(pointer) == Location::kHost;
-  if (block.in_host) pay(block, 2 * bytes, 0);
+  block.in_host = std::min<std::uint64_t>(bytes, policy_.hostBytesIn(pointer));
+  pay(block, 2 * block.in_host, 0);
   return pointer;
 }
 
@@ -40,8 +42,8 @@ void BusMeter::beginIteration() {
   const std::uint64_t moved = policy_.settle();
   iterations_.push_back({0, moved, 0});
   for (auto& [pointer, block] : blocks_) {
-    block.in_host = policy_.locationOf(pointer) == Location::kHost;
-    if (block.in_host) pay(block, 2 * block.bytes, 0);
+    block.in_host = std::min(block.bytes, policy_.hostBytesIn(pointer));
+    pay(block, 2 * block.in_host, 0);
   }
 }
 
@@ -52,10 +54,10 @@ void BusMeter::pay(Block& block, std::uint64_t used, std::uint64_t moved) {
 
 // A block that was moved to the host after it was written is copied there, and read there once.
 void BusMeter::lookAt(const void* pointer, Block& block) {
-  const bool in_host = policy_.locationOf(pointer) == Location::kHost;
-  if (in_host == block.in_host) return;
-  block.in_host = in_host;
-  pay(block, in_host ? block.bytes : 0, block.bytes);
+  const std::uint64_t before = block.in_host;
+  block.in_host = std::min(block.bytes, policy_.hostBytesIn(pointer));
+  if (block.in_host > before) pay(block, block.in_host - before, block.in_host - before);
+  if (block.in_host < before) pay(block, 0, before - block.in_host);
 }
 
 }  // namespace cistern::command

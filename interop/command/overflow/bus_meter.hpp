@@ -3,7 +3,7 @@
 // iterations.
 //
 // A trace does not say how often a kernel reads a block. So each block counts as the bound counts
-// it: it is written once and read once in each iteration in which it lies in host memory.
+// it. The part that lies in host memory is written once and read once in each iteration.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kShortLife = 64;
 
 /// Bytes over the bus.
 struct BusBytes {
-  std::uint64_t used = 0;            ///< two for each byte of a block in host memory
+  std::uint64_t used = 0;            ///< two for each byte in host memory
   std::uint64_t moved = 0;           ///< copied between the device and the host by the allocator
   std::uint64_t of_short_lives = 0;  ///< the part of `used` and `moved` that short-lived blocks had
 
@@ -58,9 +58,9 @@ class BusMeter final : public Policy, public Watch {
  private:
   struct Block {
     std::uint64_t bytes = 0;
-    std::uint64_t born = 0;  ///< how many blocks had come before it
-    std::uint64_t paid = 0;  ///< what it has sent over the bus
-    bool in_host = false;
+    std::uint64_t born = 0;     ///< how many blocks had come before it
+    std::uint64_t paid = 0;     ///< what it has sent over the bus
+    std::uint64_t in_host = 0;  ///< bytes
   };
 
   void pay(Block& block, std::uint64_t used, std::uint64_t moved);

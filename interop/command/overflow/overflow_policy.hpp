@@ -16,8 +16,9 @@ namespace cistern::command {
 /// A policy some of whose blocks may lie in host memory.
 class OverflowPolicy : public Policy {
  public:
-  /// The place of a block now. Pre: allocate gave it out, and it is not null.
-  virtual Location locationOf(const void* block) const = 0;
+  /// The bytes of a block that lie in host memory now. Pre: allocate gave it out, and it is not
+  /// null.
+  virtual std::uint64_t hostBytesIn(const void* block) const = 0;
   /// Called between two iterations: moves blocks between the device and the host. Returns the bytes
   /// that it moved.
   virtual std::uint64_t settle() { return 0; }

@@ -16,11 +16,14 @@ class ScriptedPolicy final : public command::OverflowPolicy {
     if (bytes == 0) return nullptr;
     void* const pointer = reinterpret_cast<void*>(++given_);  // NOLINT: never followed
     places_[pointer] = next_;
+    bytes_[pointer] = bytes;
     return pointer;
   }
   void free(const Held& block) override { places_.erase(block.pointer); }
   command::ReservedBytes reserved() const override { return {}; }
-  Location locationOf(const void* block) const override { return places_.at(block); }
+  std::uint64_t hostBytesIn(const void* block) const override {
+    return places_.at(block) == Location::kHost ? bytes_.at(block) : 0;
+  }
   std::uint64_t settle() override {
     for (const auto& [block, place] : settles_) places_.at(block) = place;
     settles_.clear();
@@ -29,6 +32,8 @@ class ScriptedPolicy final : public command::OverflowPolicy {
 
   void nextLiesAt(Location place) { next_ = place; }
   void move(const void* block, Location place) { places_.at(block) = place; }
+  /// So many bytes of what lies there do.
+  void setHostBytes(const void* block, std::uint64_t bytes) { bytes_.at(block) = bytes; }
   void settleTo(const void* block, Location place, std::uint64_t moved) {
     settles_[block] = place;
     moves_ = moved;
@@ -38,6 +43,7 @@ class ScriptedPolicy final : public command::OverflowPolicy {
   std::uintptr_t given_ = 0;
   Location next_ = Location::kDevice;
   std::map<const void*, Location> places_;
+  std::map<const void*, std::uint64_t> bytes_;  ///< in host memory, of what lies there
   std::map<const void*, Location> settles_;
   std::uint64_t moves_ = 0;
 };
@@ -95,6 +101,20 @@ TEST_CASE("a block that stays in host memory costs in each iteration") {
   m.free(block, 30);
   REQUIRE(m.meter.iterations().size() == 3);
   for (std::size_t i = 0; i < 3; ++i) CHECK(m.in(i).used == 60);
+}
+
+TEST_CASE("the part of a block that lies in host memory counts alone") {
+  Metered m;
+  void* const block = m.allocate(100, Location::kDevice);
+  m.policy.move(block, Location::kHost);
+  m.policy.setHostBytes(block, 30);
+  m.nextIteration();
+  CHECK(m.in(0).moved == 30);
+  CHECK(m.in(1).used == 60);
+  m.policy.setHostBytes(block, 10);
+  m.nextIteration();
+  CHECK(m.in(1).moved == 20);
+  CHECK(m.in(2).used == 20);
 }
 
 TEST_CASE("the last iteration goes on to the end") {
