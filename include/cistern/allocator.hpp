@@ -165,9 +165,10 @@ class CISTERN_API CachingAllocator {
 
   /// Registers a callback that frees memory which the program can do without, and returns whether
   /// it has freed any. It is called when a request has failed in all of the allocator's own ways,
-  /// before it is refused. If any callback has freed memory, the request is retried. If the retry
-  /// fails too, all callbacks are called again, as long as one reports a free and anything has
-  /// changed since the last call. A request of the callback itself does not call it again. An
+  /// before it is refused. With overflow, it is called before that too: before the host waits, and
+  /// before host memory serves. If any callback has freed memory, the request is retried. If the
+  /// retry fails too, all callbacks are called again, as long as one reports a free and anything
+  /// has changed since the last call. A request of the callback itself does not call it again. An
   /// exception of the callback leaves the verb that made the request; that verb has changed
   /// nothing, apart from cached memory given back.
   /// Throws:
@@ -200,8 +201,8 @@ class CISTERN_API CachingAllocator {
   /// The most bytes of the host's memory that may serve requests for which the device has no room;
   /// 0 for none, which is the default. Such memory is used before a request is out of memory, and
   /// is slower (docs/overflow.md). Blocks that already lie there stay until freed. Throws
-  /// InvalidArgument, with what the host admits, if that is less, or if the device has no pages of
-  /// host memory; then nothing has changed.
+  /// InvalidArgument for less than a page of 2 MiB, or if the host admits less, with how much, or
+  /// if the device has no pages of host memory; then nothing has changed.
   void setOverflow(std::uint64_t host_bytes);
   /// For a program that works in steps, between two of them: moves memory behind blocks between the
   /// device and the host, at the same addresses. Large blocks of `stream` that live on from step to
@@ -214,6 +215,9 @@ class CISTERN_API CachingAllocator {
   SettleReport settle(Stream stream, std::uint64_t most = UINT64_MAX);
   /// The blocks that lie there, and how much did. Throws std::bad_alloc.
   OverflowReport overflow() const;
+  /// The bytes of a block that lie in the host's memory. A block of overflow has what was left of
+  /// the device for the rest. Throws InvalidArgument as blockSize does.
+  std::uint64_t hostBytesIn(const void* pointer) const;
   std::uint64_t limit() const;
 
   // ---- What there is ---------------------------------------------------------------------------
@@ -221,6 +225,13 @@ class CISTERN_API CachingAllocator {
   /// Current, allocated and freed values are exact. `peaks_exact` tells whether peaks are too.
   MemoryStats memoryStats() const;
   void resetPeakStats();
+  /// The most bytes of the device that blocks needed at a time since it was called last, or ever.
+  /// Rounding counts, and so do blocks that wait for queued work or lie in host memory by overflow.
+  /// Blocks of pools in host memory, or asleep, do not, as many as there are now. So a program
+  /// knows what each of its steps needs. As exact as the peaks of memoryStats(), which stay as
+  /// they are. Thread-safe; but one reader alone gets each peak. Under PyTorch, that is
+  /// host_activations().
+  std::uint64_t takePeak();
   void resetAccumulatedStats();
   CacheInfo cacheInfo() const;
   /// Every segment and block. No segment holds parked pages (docs/pages.md), so the

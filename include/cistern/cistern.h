@@ -267,8 +267,8 @@ CISTERN_API cistern_status_t cistern_memory_info(cistern_allocator_t allocator,
 
 /** The most bytes of the host's memory that may serve requests for which the device has no room; 0
  *  for none, which is the default. Blocks that already lie there stay until freed.
- *  CISTERN_INVALID_ARGUMENT, with what the host admits, if that is less, or if the device has no
- *  pages of host memory. */
+ *  CISTERN_INVALID_ARGUMENT for less than a page of 2 MiB, or if the host admits less, with how
+ *  much, or if the device has no pages of host memory. */
 CISTERN_API cistern_status_t cistern_set_overflow(cistern_allocator_t allocator,
                                                   uint64_t host_bytes);
 
@@ -279,8 +279,8 @@ typedef struct cistern_overflow_t {
   uint64_t reserved;      /**< pages of host memory, with what lies free in them */
   uint64_t most_reserved; /**< the most of them at one time */
   uint64_t handed_out;    /**< of all blocks that were made there so far */
-  uint64_t would_do;      /**< a limit of the device's memory with which nothing would have come to
-                               lie there; 0: nothing did */
+  uint64_t would_do;      /**< about the limit of the device's memory with which nothing would have
+                               come to lie there; 0: nothing did */
   uint64_t step_bytes;    /**< over the bus between the last two settles, as estimated */
 } cistern_overflow_t;
 
@@ -294,6 +294,16 @@ CISTERN_API cistern_status_t cistern_overflow_text(cistern_allocator_t allocator
  *  limits of the control groups leave, less half a GiB for other programs. No device is asked.
  *  UINT64_MAX if nothing tells. */
 CISTERN_API cistern_status_t cistern_host_bytes_left(uint64_t* bytes);
+
+/** The bytes of an allocated block that lie in the host's memory. A block of overflow has what was
+ *  left of the device for the rest. CISTERN_INVALID_POINTER if there is no block. */
+CISTERN_API cistern_status_t cistern_host_bytes_in(cistern_allocator_t allocator,
+                                                   const void* pointer, uint64_t* bytes);
+/** The most bytes of the device that blocks needed at a time since the last call, or ever: what a
+ *  step needs. Blocks that lie in host memory by overflow count, and so does rounding. One reader
+ *  alone gets each peak; under PyTorch, that is host_activations(). cistern/allocator.hpp says
+ *  more. */
+CISTERN_API cistern_status_t cistern_take_peak(cistern_allocator_t allocator, uint64_t* bytes);
 
 /** The outcome of cistern_settle, in bytes and nanoseconds. */
 typedef struct cistern_settle_report_t {

@@ -60,6 +60,7 @@ struct CISTERN_API OutOfMemoryReport {
   std::uint64_t segment = 0;    ///< the least that would have been taken from the device for it
   MempoolId_t pool;             ///< where it would have been placed
   Stream stream;
+  bool captured = false;    ///< by a capture, so that no block lies on the device and on the host
   std::uint64_t limit = 0;  ///< what this allocator may reserve
   std::uint64_t device_total = 0;
   std::uint64_t device_free = 0;
@@ -68,6 +69,8 @@ struct CISTERN_API OutOfMemoryReport {
   Location location = Location::kDevice;  ///< of the memory that was asked for
   std::uint64_t host_reserved = 0;        ///< in pages of host memory
   std::uint64_t host_left = 0;            ///< what the host admits in further pages
+  std::uint64_t overflow_limit = 0;       ///< the most that may lie there by overflow; 0: it is off
+  std::uint64_t overflow_reserved = 0;    ///< of that, what does
   std::vector<HeapReport> heaps;          ///< that have memory, most reserved first
   std::vector<HolderReport> holders;      ///< the largest blocks held there, at most eight
   std::string device_error;               ///< the device's last error, if it was called
@@ -148,7 +151,8 @@ CISTERN_API void defaultMisuseHook(const Misuse& misuse);
 /// A block in host memory that the device had no room for.
 struct OverflowBlock {
   void* address = nullptr;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;    ///< of all of it
+  std::uint64_t on_host = 0;  ///< of these, those that lie on the host; never 0
   MempoolId_t pool{};
   Stream stream{};
 };
@@ -161,14 +165,14 @@ struct SettleReport {
 };
 
 struct CISTERN_API OverflowReport {
-  std::uint64_t host_bytes = 0;       ///< the most that may lie in host memory; 0: overflow is off
-  std::uint64_t reserved = 0;         ///< bytes of pages of host memory, with what lies free there
-  std::uint64_t most_reserved = 0;    ///< the most of them at one time
-  std::uint64_t step_bytes = 0;       ///< over the bus between the last two settles, as estimated:
-                                      ///< what lay there was written once and read once
-  std::uint64_t handed_out = 0;       ///< bytes of all blocks that were made there so far
-  std::uint64_t would_do = 0;         ///< a limit of the device's memory, in bytes, with which
-                                      ///< nothing would have come to lie there; 0: nothing did
+  std::uint64_t host_bytes = 0;     ///< the most that may lie in host memory; 0: overflow is off
+  std::uint64_t reserved = 0;       ///< bytes of pages of host memory, with what lies free there
+  std::uint64_t most_reserved = 0;  ///< the most of them at one time
+  std::uint64_t step_bytes = 0;     ///< over the bus between the last two settles, as estimated:
+                                    ///< what lay there was written once and read once
+  std::uint64_t handed_out = 0;     ///< bytes of all blocks that were made there so far
+  std::uint64_t would_do = 0;       ///< about the limit of the device's memory, in bytes, with
+                                    ///< which nothing would have come to lie there; 0: nothing did
   std::vector<OverflowBlock> blocks;  ///< those in use, the largest first
 
   /// The figures and the largest blocks, in lines for a person.

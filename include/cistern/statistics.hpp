@@ -130,6 +130,7 @@ struct SnapshotBlock {
   std::uint64_t requested = 0;  ///< as asked; 0 for what is neither allocated nor pending
   Stream stream;                ///< that it was requested on; the segment's for what nobody has
   BlockUse use = BlockUse::kFree;
+  std::uint64_t on_host = 0;  ///< bytes of it that lie in the host's memory
 };
 
 /// One allocation of the device, or a range of addresses with pages behind what is not unmapped.
@@ -140,7 +141,7 @@ struct SnapshotSegment {
   Stream stream;
   SizeKind kind = SizeKind::kSmall;       ///< of the requests that it serves
   bool in_pages = false;                  ///< a range of addresses
-  Location location = Location::kDevice;  ///< of the memory behind it
+  Location location = Location::kDevice;  ///< where memory is made for it; some may lie elsewhere
   std::vector<SnapshotBlock> blocks;      ///< by address; they cover the segment
 };
 

@@ -151,6 +151,14 @@ cistern_status_t cistern_location_of(cistern_allocator_t allocator, const void* 
   });
 }
 
+cistern_status_t cistern_host_bytes_in(cistern_allocator_t allocator, const void* pointer,
+                                       uint64_t* bytes) {
+  return aboutBlock(allocator, [&](CachingAllocator& of) {
+    requireGiven(bytes, "bytes");
+    *bytes = of.hostBytesIn(pointer);
+  });
+}
+
 cistern_status_t cistern_base_allocation(cistern_allocator_t allocator, void* pointer, void** base,
                                          size_t* bytes) {
   return aboutBlock(allocator, [&](CachingAllocator& of) {

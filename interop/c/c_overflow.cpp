@@ -28,6 +28,13 @@ cistern_status_t cistern_overflow(cistern_allocator_t allocator, cistern_overflo
   });
 }
 
+cistern_status_t cistern_take_peak(cistern_allocator_t allocator, uint64_t* bytes) {
+  return guarded([&] {
+    requireGiven(bytes, "bytes");
+    *bytes = Use<AllocatorObject>(wordOf(allocator))->allocator->takePeak();
+  });
+}
+
 cistern_status_t cistern_settle(cistern_allocator_t allocator, void* stream, uint64_t most_bytes,
                                 cistern_settle_report_t* report) {
   return guarded([&] {
