@@ -5,10 +5,11 @@ sentences are printed, with the page that has them. It draws docs/memory-over-ti
 runs it; by hand:
 
     bench/figures.py build/release/interop/command/cistern [--print]
+    bench/figures.py --paths
 
---print writes nothing, and prints the tables as well. Nothing here depends on the machine but ns/event
-in the sample of docs/replay.md. Figures taken on a GPU are not made here: docs/benchmarks.md says of
-which run each is."""
+--print writes nothing, and prints the tables as well. --paths writes the table of tests/golden alone.
+Nothing here depends on the machine but ns/event in the sample of docs/replay.md. Figures taken on a GPU
+are not made here: docs/benchmarks.md says of which run each is."""
 
 import gzip
 import json
@@ -294,9 +295,9 @@ def pages():
     return [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 
 
-def rewritten(text, made):
-    """`text` with each of its marked tables replaced; `made` gives one by its name."""
-    return re.sub(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)",
+def rewritten(text, made, names=r"\S+"):
+    """`text` with each marked table of such a name replaced; `made` gives one by its name."""
+    return re.sub(rf"(<!-- figures: ({names}) -->\n).*?(<!-- end -->)",
                   lambda match: f"{match[1]}\n{made(match[2])}\n\n{match[3]}", text, flags=re.S)
 
 
@@ -316,5 +317,10 @@ def main(program, only_print):
         print(f"  {page}: {what}")
 
 
+def write_paths():
+    for page in pages():
+        page.write_text(rewritten(page.read_text(), lambda name: paths(None), "paths"))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], "--print" in sys.argv[2:])
+    write_paths() if sys.argv[1:] == ["--paths"] else main(sys.argv[1], "--print" in sys.argv[2:])

@@ -31,6 +31,12 @@ SleepingPools::~SleepingPools() {
     engine_.sleep_memory.give(std::move(pool.chunks), HostMemory::kKeep);
 }
 
+/// A wake, or what it lacks.
+struct SleepingPools::Attempt {
+  WakeReport report;
+  std::optional<Request> missing;
+};
+
 namespace {
 
 SleepingPools::Ids eachOnce(const SleepingPools::Ids& ids) {
@@ -94,7 +100,7 @@ void SleepingPools::begin(Chosen& chosen) {
       }
       if (pool.recording()) refusePool("sleep", chosen.ids[i], "is being captured into");
     }
-    for (const PoolUsers::Visit& visit : chosen.visits) visit.pool.asleep = true;
+    for (const PoolUsers::Visit& visit : chosen.visits) visit.pool.putToSleep();
   } catch (...) {
     living_.wake(chosen.ids);
     throw;
@@ -198,6 +204,10 @@ void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& r
       engine_.device.synchronizeDevice().orThrow();
     engine_.pending.poll();
     complete = !anyPending(chosen.visits);
+    if (!complete) {  // the device has not told of some
+      const MutexLock lock(engine_.waiting_mutex);
+      complete = engine_.pending.waitForStuck() && !anyPending(chosen.visits);
+    }
   }
   refusePool("sleep", chosen.ids.front(),
              "or another named with it has memory that a stream which is being captured uses");
@@ -205,18 +215,28 @@ void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& r
 
 // ---- Waking -------------------------------------------------------------------------------------
 
+// Pools and graphs that have ended are tidied without the lock: that may call the program. The
+// pools that are to wake stay meanwhile, as they are.
 WakeReport SleepingPools::wake(const Ids& ids, HostMemory memory) {
-  WakeReport report;
-  std::optional<Request> missing;
-  std::shared_ptr<void> token;  // the pool stays until it is reported
-  {
-    const RelaxedCaptureMode relaxed(engine_.device);
-    const MutexLock lock(turn_);
-    missing = wakeNow(eachOnce(ids), memory, report);
-    if (missing) token = missing->pool->token();
+  const RelaxedCaptureMode relaxed(engine_.device);
+  std::vector<PoolUsers::Visit> visits;
+  for (const MempoolId_t id : ids) {
+    if (id != MempoolId_t{}) visits.push_back(users_.visit("wake", id));
   }
-  if (missing) throwOutOfMemory(engine_, *missing);
-  return report;
+  Attempt done = tryToWake(ids, memory);
+  if (done.missing) {
+    emptyCache(engine_);
+    done = tryToWake(ids, memory);
+  }
+  if (done.missing) throwOutOfMemory(engine_, *done.missing);
+  return done.report;
+}
+
+SleepingPools::Attempt SleepingPools::tryToWake(const Ids& ids, HostMemory memory) {
+  Attempt done;
+  const MutexLock lock(turn_);
+  done.missing = wakeNow(eachOnce(ids), memory, done.report);
+  return done;
 }
 
 // The request that stands for what is missing, if there is no room.
@@ -277,7 +297,7 @@ void SleepingPools::tidy() noexcept {
   try {
     Ids emptied;
     for (const auto& [id, sleeping] : pools_) {
-      bool busy = sleeping.pool->stage() != Pool::Stage::kDraining;
+      bool busy = sleeping.pool->stage() != Pool::Stage::kDraining || sleeping.pool->visited();
       for (Heap* heap : sleeping.pool->heaps()) {
         const MutexLock lock(heap->mutex());
         busy = busy || heap->busyBytes() > 0;

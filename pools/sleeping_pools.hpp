@@ -39,11 +39,13 @@ class SleepingPools {
   /// Whether any pool sleeps.
   bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
   /// Wakes pools that nobody uses any more and that hold nothing, so that they can go. Passes over
-  /// them if another thread is at it, or if the device or the host refuses.
+  /// them if another thread is at it, if a verb works with them, or if the device or the host
+  /// refuses.
   void tidy() noexcept;
 
  private:
   struct Chosen;
+  struct Attempt;
   static std::uint64_t reservedBy(const Chosen& chosen);
   void begin(Chosen& chosen);
   void waitFor(const Chosen& chosen, const Stream* after);
@@ -51,6 +53,7 @@ class SleepingPools {
   std::vector<Stream> usersOf(const Chosen& chosen) const;
   void fallAsleep(Chosen& chosen, Contents contents, SleepReport& report) CISTERN_REQUIRES(turn_);
   void cancel(const Chosen& chosen) noexcept;
+  Attempt tryToWake(const Ids& ids, HostMemory memory);
   std::optional<Request> wakeNow(const Ids& ids, HostMemory memory, WakeReport& report)
       CISTERN_REQUIRES(turn_);
 

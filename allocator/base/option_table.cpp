@@ -85,7 +85,7 @@ constexpr OptionRow kTable[] = {
      BytesRule{&Options::overflow, 2 * kMiB, kMostBytes, 1, Special<std::uint64_t>{"none", 0}},
      "The most bytes of the host's memory that may serve requests when the device is full. They "
      "are slower there: docs/overflow.md says when it pays. A device without pages of host memory, "
-     "or a host that admits less, is an error."},
+     "or a host that admits less, is an error. Under `cistern run` such a device goes on without."},
 
     {"large_segment_size", "large_segment_size_mb",
      BytesRule{&Options::large_segment_size, 2 * kMiB, 16 * kGiB, 2 * kMiB},

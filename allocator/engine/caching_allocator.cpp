@@ -9,6 +9,7 @@
 #include "allocator/engine/cross_stream/deferral.hpp"
 #include "allocator/engine/emptying/emptied_by_command.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/overflow/need.hpp"
 #include "allocator/engine/overflow/overflow.hpp"
 #include "allocator/engine/reports/accounting.hpp"
 #include "allocator/engine/reports/dumps.hpp"
@@ -132,6 +133,9 @@ void CachingAllocator::setMisuseHook(MisuseHook hook) {
 // ---- What there is -----------------------------------------------------------------------------
 
 void CachingAllocator::resetPeakStats() { engine_->here("resetPeakStats").totals.resetPeaks(); }
+std::uint64_t CachingAllocator::takePeak() {
+  return cistern::takePeak(engine_->here("takePeak"), StatSums::kProgram);
+}
 void CachingAllocator::resetAccumulatedStats() {
   engine_->here("resetAccumulatedStats").totals.resetAccumulated();
 }
@@ -181,6 +185,13 @@ OverflowReport CachingAllocator::overflow() const { return overflowOf(engine_->h
 Location CachingAllocator::locationOf(const void* pointer) const {
   Engine& engine = engine_->here("locationOf");
   return engine.locationOf(blockAt(engine, "locationOf", toAddress(pointer)));
+}
+std::uint64_t CachingAllocator::hostBytesIn(const void* pointer) const {
+  Engine& engine = engine_->here("hostBytesIn");
+  const Block& block = blockAt(engine, "hostBytesIn", toAddress(pointer));
+  if (!heapOf(block).onPages()) return 0;
+  const MutexLock lock(engine.pages.mutex());
+  return engine.pages.hostBytesIn(block);
 }
 BaseAllocation CachingAllocator::getBaseAllocation(void* pointer) const {
   const Block& block =

@@ -72,10 +72,6 @@ void SleepStorm::finish() {
   }
   for (Place& place : places_) {
     if (!sleeps(place)) continue;
-    if (overflow_) {  // what the others had
-      device_.synchronizeDevice().orThrow();
-      allocator_.emptyCache();
-    }
     (void)pools_.wake({place.id});
     noteWoken(place);
     if (overflow_) clear(place);

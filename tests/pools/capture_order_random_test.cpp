@@ -1,12 +1,13 @@
 // Programs made up at random, of eager work in a pool and graphs that capture into it, replayed
 // in no order with what was queued before. The race detector says whether that was safe.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <random>
 #include <set>
 
-#include "tests/pools/pools_support.hpp"
+#include "tests/pools/overflow_support.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
@@ -16,11 +17,8 @@ namespace {
 /// pool after a capture comes after the graph's replays, and streams that have joined join back.
 class RandomProgram {
  public:
-  RandomProgram(std::uint32_t seed, const char* conf)
-      : random_(seed),
-        rig_(conf, simOf(192 * kMiB, 5'000)),
-        pool_(rig_.pools),
-        elsewhere_(rig_.pools) {
+  RandomProgram(std::uint32_t seed, const char* conf, const sim::SimConfig& device)
+      : random_(seed), rig_(conf, device), pool_(rig_.pools), elsewhere_(rig_.pools) {
     for (int i = 0; i < 5; ++i) streams_.push_back(rig_.stream());
     for (int i = 0; i < 2; ++i) bodies_.push_back(rig_.stream());
     elsewhere_stream_ = rig_.stream();
@@ -221,27 +219,41 @@ class RandomProgram {
   int captures_ = 0;
 };
 
-constexpr const char* kRandomConfs[] = {
-    "background_thread:false", "background_thread:false,poll_interval:1",
-    "background_thread:false,recycle:eager", "background_thread:false,cross_stream_reuse:false"};
+constexpr std::array kConfs = {"background_thread:false", "background_thread:false,poll_interval:1",
+                               "background_thread:false,recycle:eager",
+                               "background_thread:false,cross_stream_reuse:false"};
+constexpr std::array kOverflowConfs = {
+    "background_thread:false,overflow:256MiB",
+    "background_thread:false,overflow:256MiB,poll_interval:1",
+    "background_thread:false,overflow:256MiB,recycle:eager",
+    "background_thread:false,overflow:64MiB,cross_stream_reuse:false"};
 
-}  // namespace
-
-TEST_CASE("no order is needed between a graph and what was queued before its capture",
-          "[pools][one-thread]") {
+void runRandomPrograms(const std::array<const char*, 4>& confs, const sim::SimConfig& device) {
   constexpr std::uint32_t kSeeds = kSlowBuild ? 40 : 150;
   const char* seeds = std::getenv("CISTERN_TEST_SEEDS");
   const std::uint32_t count = seeds ? std::uint32_t(std::strtoul(seeds, nullptr, 10)) : kSeeds;
   int captures = 0;
   for (std::uint32_t seed = 1; seed <= count; ++seed) {
-    const char* conf = kRandomConfs[seed % 4];
+    const char* conf = confs[seed % confs.size()];
     INFO("seed " << seed << ", " << conf);
-    RandomProgram program(seed, conf);
+    RandomProgram program(seed, conf, device);
     for (int round = 0; round < 6 && !program.raced(); ++round) program.round();
     captures += program.captures();
     if (program.raced()) break;  // the rig says which
   }
   CHECK(captures == int(6 * count));
+}
+
+}  // namespace
+
+TEST_CASE("no order is needed between a graph and what was queued before its capture",
+          "[pools][one-thread]") {
+  runRandomPrograms(kConfs, simOf(192 * kMiB, 5'000));
+}
+
+TEST_CASE("no order is needed either where the memory of the host serves",
+          "[pools][overflow][pages][one-thread]") {
+  runRandomPrograms(kOverflowConfs, overflowing(40 * kMiB, 512 * kMiB, 5'000));
 }
 
 }  // namespace cistern::test

@@ -40,7 +40,7 @@ class Watchdog {
   std::thread thread_;
 };
 
-constexpr MempoolId_t kPool{0, 7001}, kOther{0, 7002};
+constexpr MempoolId_t kPool{0, 1'000'000'001}, kOther{0, 1'000'000'002};
 
 /// 64 MiB, of which 40 are held; streams that nothing captures; a pool in use.
 struct Scene : PoolRig {
@@ -168,8 +168,8 @@ const Occasion kOccasions[] = {
      runShort},
     {"a pool's release", onRelease,
      [](Scene& x) {
-       x.pools.createOrIncrefPool({0, 7003});
-       x.pools.releasePool({0, 7003});
+       x.pools.createOrIncrefPool({0, 1'000'000'003});
+       x.pools.releasePool({0, 1'000'000'003});
      }},
     {"a MemPool's end", onRelease, [](Scene& x) { const MemPool pool(x.pools, {}); }},
     {"an abandoned capture", onRelease,

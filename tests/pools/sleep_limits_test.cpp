@@ -126,12 +126,12 @@ TEST_CASE("if one of several pools cannot sleep, none does", "[pools][sleep][pag
   MemPool whole(rig.pools, options);
   CHECK_THROWS_AS(rig.pools.sleep({rig.id(), whole.id()}), PoolError);
   CHECK_FALSE(rig.pools.isAsleep(rig.id()));
-  CHECK_THROWS_AS(rig.pools.sleep({rig.id(), {0, 999}}), PoolError);
+  CHECK_THROWS_AS(rig.pools.sleep({rig.id(), {0, 1'000'000'999}}), PoolError);
   CHECK_FALSE(rig.pools.isAsleep(rig.id()));
   (void)rig.pools.sleep({});
   (void)rig.pools.wake({});
   (void)rig.pools.sleep({rig.id()});
-  CHECK_THROWS_AS(rig.pools.wake({rig.id(), {0, 999}}), PoolError);
+  CHECK_THROWS_AS(rig.pools.wake({rig.id(), {0, 1'000'000'999}}), PoolError);
   CHECK(rig.pools.isAsleep(rig.id()));
   (void)rig.pools.wake({rig.id(), MempoolId_t{}});
   CHECK(rig.wrong(block, kLimitBytes, 1) == 0);

@@ -190,8 +190,9 @@ TEST_CASE("while a pool sleeps, what needs its memory is refused and says so",
 TEST_CASE("pools that cannot sleep say why", "[pools][sleep][pages]") {
   SleepRig rig;
   CHECK(refusedFor({}, "default pool", [&] { (void)rig.pools.sleep({MempoolId_t{}}); }));
-  CHECK(refusedFor({0, 999}, "not there", [&] { (void)rig.pools.sleep({{0, 999}}); }));
-  CHECK(refusedFor({0, 999}, "not there", [&] { (void)rig.pools.wake({{0, 999}}); }));
+  constexpr MempoolId_t kNone{0, 1'000'000'999};
+  CHECK(refusedFor(kNone, "not there", [&] { (void)rig.pools.sleep({kNone}); }));
+  CHECK(refusedFor(kNone, "not there", [&] { (void)rig.pools.wake({kNone}); }));
   MemPoolOptions options;
   options.no_split = true;
   MemPool whole(rig.pools, options);

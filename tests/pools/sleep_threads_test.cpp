@@ -1,26 +1,77 @@
 // Pools sleep and wake while other threads allocate, free, capture and empty caches.
 #include <atomic>
+#include <utility>
 
+#include "allocator/engine/engine.hpp"
 #include "tests/pools/sleep_support.hpp"
 #include "tests/support/threads.hpp"
 
 namespace cistern::test {
+namespace {
+
+struct CountEnd {
+  std::atomic<int>& ended;
+  ~CountEnd() { ++ended; }
+};
+
+}  // namespace
+
+// It sleeps when the miss tidies, and wakes when the program is asked for memory.
+TEST_CASE("a request is served though its pool has slept for a moment meanwhile",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  bool slept = false, woke = false;
+  auto& tidy = rig.allocator.engine().hooks.tidy;
+  const auto tidier = tidy.add([&](Tidying) {
+    if (!std::exchange(slept, true)) (void)rig.pools.sleep({rig.id()});
+    return false;
+  });
+  rig.allocator.registerReclaimCallback([&] {
+    if (!std::exchange(woke, true)) (void)rig.pools.wake({rig.id()});
+    return false;
+  });
+  void* const block = rig.filled(3 * kMiB, 1);
+  CHECK((slept && woke));
+  CHECK(rig.wrong(block, 3 * kMiB, 1) == 0);
+  CHECK(rig.allocator.memoryStats().num_ooms == 0);
+  rig.free(block);
+  (void)tidy.remove(tidier);
+}
+
+// Its callback is asked each time, and must not be asked for ever.
+TEST_CASE("a request that no memory is found for is refused, however often its pool has slept",
+          "[pools][sleep][pages]") {
+  SleepRig rig(simOf(32 * kMiB));
+  void* const held = rig.allocate(24 * kMiB, rig.s);
+  int asked = 0;
+  rig.allocator.registerReclaimCallback([&] {
+    ++asked;
+    (void)rig.pools.sleep({rig.id()});
+    (void)rig.pools.wake({rig.id()});
+    return false;
+  });
+  CHECK_THROWS_AS(rig.pool.allocate(16 * kMiB, rig.s), OutOfMemory);
+  CHECK(asked > 1);
+  CHECK(asked < 20);
+  rig.free(held);
+}
 
 TEST_CASE("threads may free in a pool that sleeps, and use others meanwhile",
           "[pools][sleep][pages]") {
   SleepRig rig(simOf(4 * kGiB));
   constexpr int kRounds = 60;
   std::atomic<bool> over{false};
-  std::atomic<int> refused{0}, served{0};
+  std::atomic<int> refused{0}, served{0}, ended{0};
   onThreads(4, [&](std::size_t thread) {
     if (thread == 0) {
-      for (int round = 0; round < kRounds || served < 100; ++round) {
+      for (int round = 0; (round < kRounds || served < 100) && ended == 0; ++round) {
         (void)rig.pools.sleep({rig.id()}, Contents::kDrop);
         (void)rig.pools.wake({rig.id()});
       }
       over = true;
       return;
     }
+    const CountEnd count_end{ended};  // also where it throws
     const Stream own = rig.stream();
     MemPool other(rig.pools);
     std::vector<void*> blocks;

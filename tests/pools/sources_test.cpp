@@ -127,12 +127,14 @@ TEST_CASE("what a source may not return is a PoolError, and the pool goes on", "
 TEST_CASE("a pool is not closed while its last segment is on its way back", "[pools]") {
   PoolRig rig;
   const auto source = std::make_shared<CountedSource>(rig.sim());
-  const MempoolId_t id{0, 7001};
+  const MempoolId_t id{0, 1'000'000'001};
   rig.pools.createOrIncrefPool(id, {source, false});
   rig.free(rig.pools.allocate(30 * kMiB, rig.stream(), id));
   rig.pools.releasePool(id);
   source->refuse = [&] {
-    std::thread([&] { rig.pools.createOrIncrefPool({0, 7002}); }).join();  // closes what it can
+    std::thread([&] {
+      rig.pools.createOrIncrefPool({0, 1'000'000'002});
+    }).join();  // closes what it can
     return true;
   };
   rig.allocator.emptyCache();

@@ -47,11 +47,13 @@ bool RecordedStreams::mark(Stream stream) noexcept try {
   Nodes nodes;
   Seen* const of = frontierOf(stream, nodes);
   if (of == nullptr || !addFrontiers(*of, nodes)) return false;
-  of->marks.push_back({0, std::move(nodes)});
+  of->marks.push_back({{}, std::move(nodes)});
   of->unmarked = 0;
-  if (Heap* const heap = pool_.find(stream)) {
+  for (const bool overflow : {false, true}) {
+    Heap* const heap = pool_.heapWith(stream, overflow);
+    if (heap == nullptr) continue;
     const MutexLock lock(heap->mutex());
-    of->marks.back().ended = heap->endedEpoch();
+    of->marks.back().ended[overflow] = heap->endedEpoch();
   }
   return true;
 } catch (const std::bad_alloc&) {
@@ -121,12 +123,13 @@ std::size_t RecordedStreams::followed(Seen& of) noexcept try {
   return 0;
 }
 
-Epochs RecordedStreams::epochsFollowed(const Seen& of) {
+Epochs RecordedStreams::epochsFollowed(const Seen& of, const Heap& heap) {
+  const auto endedOf = [&](const Mark& mark) { return mark.ended[heap.overflow()]; };
   const auto end = of.marks.begin() + std::ptrdiff_t(of.followed);
   const auto first =
-      std::find_if(of.marks.begin(), end, [](const Mark& mark) { return mark.ended != 0; });
+      std::find_if(of.marks.begin(), end, [&](const Mark& mark) { return endedOf(mark) != 0; });
   if (first == end) return Epochs::none();
-  return {first->ended, std::prev(end)->ended};
+  return {endedOf(*first), endedOf(*std::prev(end))};
 }
 
 }  // namespace cistern

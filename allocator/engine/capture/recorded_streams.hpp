@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <optional>
 #include <unordered_map>
@@ -78,7 +79,8 @@ class RecordedStreams {
     CaptureOrder order;
   };
   struct Mark {
-    std::uint64_t ended;  ///< of the stream's heap; 0 where it has none
+    /// An epoch of the stream's heap, and of its heap of overflow; 0 where it has none.
+    std::array<std::uint64_t, 2> ended;
     Nodes nodes;
   };
   /// How many calls each request, and each free, adds to what marks may take: a mark asks every
@@ -173,9 +175,10 @@ class RecordedStreams {
   /// to come included. It follows none if the device does not tell, or the host is short of memory.
   std::size_t followed(Seen& of) noexcept;
   bool follows(const Point& point) noexcept { return point.mark < followed(*point.of); }
-  /// The epochs of the stream's heap whose free blocks it may take, apart from those that are
-  /// complete. Pre: followed(of) was asked; the stream is another than the request's.
-  static Epochs epochsFollowed(const Seen& of);
+  /// The epochs of that heap of the stream's whose free blocks the request may take, apart from
+  /// those that are complete. Pre: followed(of) was asked; the stream is another than the
+  /// request's.
+  static Epochs epochsFollowed(const Seen& of, const Heap& heap);
 
  private:
   void allowCalls() noexcept { calls_left_ = std::min(calls_left_ + kCallsEach, kCallsEach); }

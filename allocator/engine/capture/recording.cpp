@@ -66,7 +66,8 @@ std::uint32_t Recording::partOf(Stream stream) {
 // is for no other part, nor for other work in the pool. Such work would give it back as memory that
 // no part has used.
 void Recording::leavePart(RecordedStreams::Seen& of) {
-  waiting_.keepApart(of.stream, pool_.heapWith(of.stream));
+  for (const bool overflow : {false, true})
+    waiting_.keepApart(of.stream, pool_.heapWith(of.stream, overflow));
   of = {of.stream, of.included};
 }
 
@@ -144,14 +145,14 @@ Block* Recording::take(Heap& heap, const Request& request) {
 Block* Recording::takeFree(const Heap& heap, const Request& request) {
   for (Heap* owner : pool_.heaps()) {
     RecordedStreams::Seen* const of = streams_.seen(owner->stream());
-    if (owner == &heap || of == nullptr) continue;
+    if (owner == &heap || owner->overflow() != heap.overflow() || of == nullptr) continue;
     {
       const MutexLock lock(owner->mutex());
       if (bestFree(*owner, request, {}) == nullptr) continue;
     }
     if (streams_.followed(*of) == 0) continue;
     const MutexLock lock(owner->mutex());
-    Block* const free = bestFree(*owner, request, streams_.epochsFollowed(*of));
+    Block* const free = bestFree(*owner, request, streams_.epochsFollowed(*of, *owner));
     if (free != nullptr) return owner->allocateFrom(*free, request);
   }
   return nullptr;

@@ -126,7 +126,8 @@ class WaitingFrees {
   };
   // The block is handed out whole, so it must not be much larger than the request.
   static bool fits(const Block& block, const Request& request) {
-    return segmentOf(block).kind == request.kind && block.granules >= request.granules &&
+    return segmentOf(block).kind == request.kind && heapOf(block).overflow() == request.overflow &&
+           block.granules >= request.granules &&
            block.granules <= request.granules + request.granules / 8;
   }
   bool mayHave(const Waiting& waiting) const noexcept {

@@ -65,11 +65,12 @@ struct Core {
   }
   /// The host's memory that is taken for pages.
   std::uint64_t hostPageBytes() const { return host_pages.reserved() + overflow.reserved(); }
-  /// No larger request can ever be served. The device's memory says nothing of the host's.
+  /// No larger request can ever be served. The device's memory says nothing of the host's. With
+  /// overflow, a block may lie in both.
   std::uint64_t mostFor(const Pool& pool) const {
     if (pool.location() == Location::kHost) return kLargestHostBlock;
     const std::uint64_t beyond = pool.onPages() ? overflow.limit() : 0;
-    return std::max(device_total, std::min(beyond, kLargestHostBlock));
+    return std::max(device_total, std::min(device_total + beyond, kLargestHostBlock));
   }
   std::uint64_t now() const { return tick.load(std::memory_order_relaxed); }
 

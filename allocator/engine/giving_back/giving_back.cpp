@@ -23,15 +23,17 @@ static std::vector<Heap*> unownedHeaps(Engine& engine) {
 }
 
 // Blocks that threads keep, and blocks that a stream is stuck with, come to the heaps first.
-void emptyCache(Engine& engine, const Pool* only, bool unowned) {
+static void gather(Engine& engine) {
   flushCaches(engine);
   engine.imports->retry();
-  if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
   engine.pending.poll();
   if (engine.pending.waiting() > 0) {
     const MutexLock lock(engine.waiting_mutex);
     (void)engine.pending.waitForStuck();
   }
+}
+
+static void giveBackFree(Engine& engine, const Pool* only, bool unowned) {
   const InHand in_hand(engine);
   const MutexLock pressure(engine.pressure_mutex);
   const std::vector<Heap*> heaps = only      ? only->heaps()
@@ -39,6 +41,17 @@ void emptyCache(Engine& engine, const Pool* only, bool unowned) {
                                              : engine.heaps.all();
   engine.pages.emptyCache(heaps);
   (void)engine.segments.release(heaps, UINT64_MAX);
+}
+
+void emptyCache(Engine& engine, const Pool* only, bool unowned) {
+  if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
+  gather(engine);
+  giveBackFree(engine, only, unowned);
+}
+
+void emptyCacheUntidied(Engine& engine) {
+  gather(engine);
+  giveBackFree(engine, nullptr, false);
 }
 
 std::uint64_t reservedBytes(const std::vector<Heap*>& heaps) {
@@ -67,16 +80,22 @@ bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
   const PageKind kind = pagesOf(request);
   const std::vector<Heap*> heaps =
       givers == Givers::kAll ? engine.heaps.with(kind) : giversTo(engine, *request.pool, kind);
+  std::vector<Heap*> mixed;  // they may have pages of the device
   if (kind == PageKind::kDevice) {
-    const std::uint64_t most = engine.limit.limit() + freeBytes(heaps);
+    mixed = engine.heaps.with(PageKind::kOverflow);
+    const std::uint64_t most = engine.limit.limit() + freeBytes(heaps) + freeBytes(mixed);
     if (engine.limit.reserved() + request.rounded() > most) return false;
   }
   const MutexLock pressure(engine.pressure_mutex);
-  const std::uint64_t pages = engine.pages.release(heaps, UINT64_MAX);
+  const std::uint64_t pages =
+      engine.pages.releaseMixed(mixed) + engine.pages.release(heaps, UINT64_MAX);
   return engine.segments.release(heaps, UINT64_MAX) + pages > 0;
 }
 
 bool makeRoomFor(Engine& engine, const Request& request) {
+  if (request.pool->onPages() && pagesOf(request) == PageKind::kDevice &&
+      engine.pages.releaseMixed(engine.heaps.with(PageKind::kOverflow)) > 0)
+    return true;
   const std::vector<Heap*> heaps = giversTo(engine, *request.pool, pagesOf(request));
   if (engine.segments.release(heaps, UINT64_MAX) > 0) return true;
   const bool move = engine.options.recycle != Recycle::kOff && engine.options.reusesAcrossStreams();

@@ -13,6 +13,9 @@ namespace cistern {
 /// default pool and of the pools that nobody uses any more. Pages that queued work may still use
 /// follow later.
 void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false);
+/// The same for all pools, for a caller that holds a lock: it calls nothing of the program's. So
+/// memory of pools and graphs that have ended, and that nobody has tidied yet, stays.
+void emptyCacheUntidied(Engine& engine);
 /// Gives back memory of these heaps, until no more than `bytes` are reserved. It takes only
 /// complete memory, the longest unused of a heap first, and nothing follows later.
 void trim(Engine& engine, const std::vector<Heap*>& heaps, std::uint64_t bytes);

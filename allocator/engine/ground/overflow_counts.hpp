@@ -16,9 +16,11 @@ struct OverflowCounts {
   /// A block was handed out, while so much was reserved.
   void note(std::uint64_t block, std::uint64_t host, std::uint64_t device) noexcept {
     handed_out.fetch_add(block, std::memory_order_relaxed);
-    raise(most_reserved, host);
+    noteReserved(host);
     raise(would_do, host + device);
   }
+  /// So many bytes of host pages are reserved now.
+  void noteReserved(std::uint64_t host) noexcept { raise(most_reserved, host); }
 
  private:
   static void raise(std::atomic<std::uint64_t>& most, std::uint64_t to) noexcept {

@@ -1,4 +1,4 @@
-// The kinds of pages. Free memory of one kind never goes to a heap of another.
+// The kinds of pages. Free pages of a kind serve its heaps; those of the device, overflow too.
 #pragma once
 
 #include <cstdint>

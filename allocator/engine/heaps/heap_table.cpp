@@ -109,6 +109,7 @@ Heap& HeapTable::findOrMake(Pool& pool, Stream stream, bool overflow) {
   if (new_here) pool.add(*heap);
   if (in_slots) fill(*slots_.load(std::memory_order_relaxed), heap);
   used_slots_ += in_slots;
+  if (overflow) any_overflow_.store(true, std::memory_order_relaxed);
   return *heap;
 }
 
@@ -147,6 +148,16 @@ void HeapTable::setForgotten(Stream stream, bool forgotten) noexcept {
     heap.setForgotten(forgotten);
     if (forgotten) const HeldCaches emptied(heap);  // they keep nothing from here on
   }
+}
+
+Heap* HeapTable::beside(const Heap& heap) const noexcept {
+  const MutexLock lock(mutex_);
+  auto it = by_stream_.lower_bound({heap.stream().raw, nullptr});
+  for (; it != by_stream_.end() && it->first == heap.stream().raw; ++it) {
+    Heap& other = *it->second;
+    if (&other.pool() == &heap.pool() && other.overflow() != heap.overflow()) return &other;
+  }
+  return nullptr;
 }
 
 Heap* HeapTable::nextForgotten() noexcept {

@@ -45,6 +45,10 @@ class HeapTable final : public OfferBoard {
   /// Likewise the heap beside it, of pages of host memory. Pre: the pool is of device memory, in
   /// pages.
   Heap& findOrMakeOverflow(Pool& pool, Stream stream) { return findOrMake(pool, stream, true); }
+  /// Whether there is, or was, a heap of overflow.
+  bool anyOverflow() const noexcept { return any_overflow_.load(std::memory_order_relaxed); }
+  /// The overflow's heap beside the heap, or the heap beside which that lies; null for none.
+  Heap* beside(const Heap& heap) const noexcept;
   /// One of the default pool's heaps whose stream is forgotten, another each time; null for none.
   /// It may be parked, if it holds nothing.
   Heap* nextForgotten() noexcept;
@@ -138,6 +142,7 @@ class HeapTable final : public OfferBoard {
   mutable Mutex mutex_{LockRank::kHeapTable};
   /// The table in use and those before it, which readers may look into still; two of a size.
   std::list<Slots> generations_ CISTERN_GUARDED_BY(mutex_);
+  std::atomic<bool> any_overflow_{false};
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
   std::array<std::vector<Heap*>, 8> parked_
       CISTERN_GUARDED_BY(mutex_);                            ///< each has room for all heaps

@@ -142,6 +142,13 @@ class Pool {
   /// Whether its memory is away for a while (engine/sleep): it serves no request, and no capture,
   /// checkpoint or export. Changes under the page backing's lock, or to true before it is taken.
   std::atomic<bool> asleep{false};
+  /// How often it was put to sleep. Whoever read it before a request knows after it whether the
+  /// pool slept meanwhile, also if it is awake again.
+  std::atomic<std::uint64_t> times_asleep{0};
+  void putToSleep() noexcept {
+    asleep = true;
+    ++times_asleep;  // later: who finds the pool asleep has read a smaller number
+  }
 
   /// A token keeps the pool from being closed. Code that works with the pool holds a copy.
   /// visited() says whether any copy exists. PoolUsers::mutex guards the first copy and this

@@ -37,22 +37,25 @@ Block* whatLiesFree(Engine& engine, Heap& heap, const Request& request) {
   return takeComplete(engine, heap, request, Extent::kParts);
 }
 
-Block* noted(Engine& engine, Heap& heap, Block* block) {
-  if (block == nullptr) return nullptr;
-  engine.overflow_counts.note(block->bytes(), engine.overflow.reserved(), engine.limit.reserved());
+// Some of the block, or all, may have found room on the device.
+std::uint64_t noted(Engine& engine, Heap& heap, const Block& block) {
+  const MutexLock still(engine.pages.mutex());
   const MutexLock lock(heap.mutex());
-  heap.step_peak = std::max(heap.step_peak, heap.busyBytes());
-  return block;
+  const std::uint64_t on_host = engine.pages.hostBytesIn(block);
+  if (on_host == 0) return 0;
+  engine.overflow_counts.note(on_host, engine.overflow.reserved(), engine.limit.reserved());
+  heap.step_peak = std::max(heap.step_peak, std::min(heap.busyBytes(), heap.host_bytes));
+  return on_host;
 }
 
 // Once in a process. A simulated device says nothing: its host memory is not the host's.
-void sayOnce(const Engine& engine, const Request& request) {
+void sayOnce(const Engine& engine, std::uint64_t on_host) {
   static constinit std::atomic<bool> said{false};
   if (engine.device.backend() == "sim" || said.exchange(true)) return;
   std::fprintf(stderr,
                "cistern: %s is full: %s of a request lie in the host's memory, which is slower "
                "(docs/overflow.md; said once)\n",
-               engine.deviceName().c_str(), formatBytes(request.rounded()).c_str());
+               engine.deviceName().c_str(), formatBytes(on_host).c_str());
 }
 
 // Pages that lie free may be of a size that serves nobody. A capture unmaps nothing.
@@ -68,7 +71,9 @@ Block* withNewPages(Engine& engine, Heap& heap, const Request& request) {
 Block* fromFreeHostMemory(Engine& engine, const Request& request) {
   if (!mayOverflow(engine, request) || engine.overflow.reserved() == 0) return nullptr;
   Heap& heap = heapBeside(engine, request);
-  return noted(engine, heap, whatLiesFree(engine, heap, onHost(request)));
+  Block* const block = whatLiesFree(engine, heap, onHost(request));
+  if (block != nullptr) (void)noted(engine, heap, *block);
+  return block;
 }
 
 Block* fromNewHostMemory(Engine& engine, const Request& request) {
@@ -77,8 +82,20 @@ Block* fromNewHostMemory(Engine& engine, const Request& request) {
   Heap& heap = heapBeside(engine, request);
   Block* block = whatLiesFree(engine, heap, there);
   if (block == nullptr) block = withNewPages(engine, heap, there);
-  if (block != nullptr) sayOnce(engine, request);
-  return noted(engine, heap, block);
+  if (block == nullptr) return nullptr;
+  if (const std::uint64_t on_host = noted(engine, heap, *block)) sayOnce(engine, on_host);
+  return block;
+}
+
+// Free memory of one kind serves no request of the other, and that of a live pool no other pool's.
+Block* fromAllGivenBack(Engine& engine, const Request& request) {
+  if (!mayOverflow(engine, request) || request.capture != nullptr) return nullptr;
+  std::uint64_t missing = request.rounded();
+  for (const PageKind kind : {PageKind::kDevice, PageKind::kOverflow})
+    missing -= std::min(missing, engine.leftFor(kind));
+  if (missing > freeBytes(engine.heaps.all())) return nullptr;
+  emptyCacheUntidied(engine);
+  return fromNewHostMemory(engine, request);
 }
 
 }  // namespace cistern

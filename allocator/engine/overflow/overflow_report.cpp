@@ -23,9 +23,10 @@ void addBlocks(Engine& engine, Heap& heap, std::vector<OverflowBlock>& to) {
     heap.mutex().assertHeld();
     engine.pages.mutex().assertHeld();
     if (block.state() != BlockState::kAllocated || !ownership::heldByProgram(block)) return;
-    if (engine.pages.hostBytesIn(block) == 0) return;
-    to.push_back(
-        {toPointer(deviceAddress(block)), block.bytes(), heap.pool().id(), heap.streamOf(block)});
+    const std::uint64_t on_host = engine.pages.hostBytesIn(block);
+    if (on_host == 0) return;
+    to.push_back({toPointer(deviceAddress(block)), block.bytes(), on_host, heap.pool().id(),
+                  heap.streamOf(block)});
   });
 }
 
@@ -33,9 +34,15 @@ void addBlocks(Engine& engine, Heap& heap, std::vector<OverflowBlock>& to) {
 
 void setOverflow(Engine& engine, std::uint64_t host_bytes) {
   if (host_bytes != 0) {
-    if (!engine.device.virtualMemory().host_pages || !engine.default_pool.onPages()) {
+    if (!engine.default_pool.onPages())
+      throw InvalidArgument("setOverflow: memory comes in segments, and overflow needs pages");
+    if (!engine.device.virtualMemory().host_pages) {
       throw InvalidArgument(
           fmt::format("setOverflow: {} has no pages of host memory", engine.deviceName()));
+    }
+    if (host_bytes < kPageUnit) {
+      throw InvalidArgument(fmt::format("setOverflow: {} are less than a page of {}",
+                                        formatBytes(host_bytes), formatBytes(kPageUnit)));
     }
     const std::uint64_t left = engine.device.hostPageBytesLeft();
     const std::uint64_t held = engine.overflow.reserved();
@@ -59,24 +66,29 @@ OverflowReport overflowOf(Engine& engine) {
     if (report.reserved > 0 && heap->onPages() && pagesOf(*heap) != PageKind::kHost)
       addBlocks(engine, *heap, report.blocks);
   }
-  std::ranges::stable_sort(report.blocks, std::greater(), &OverflowBlock::bytes);
+  std::ranges::stable_sort(report.blocks, std::greater(), &OverflowBlock::on_host);
   return report;
 }
 
 std::string OverflowReport::text() const {
   if (host_bytes == 0 && most_reserved == 0) return "overflow: off\n";
-  std::string text =
-      fmt::format("overflow: {} of host memory reserved, of {} that may be; {} at most so far\n",
-                  formatBytes(reserved), formatBytes(host_bytes), formatBytes(most_reserved));
+  const std::string bound =
+      host_bytes > 0 ? fmt::format("of {} that may be", formatBytes(host_bytes)) : "off by now";
+  std::string text = fmt::format("overflow: {} of host memory reserved, {}; {} at most so far\n",
+                                 formatBytes(reserved), bound, formatBytes(most_reserved));
   if (handed_out == 0) return text + "  the device had room for all blocks\n";
-  text += fmt::format("  {} handed out in blocks there; a limit of {} would have done without\n",
-                      formatBytes(handed_out), formatBytes(would_do));
+  text += fmt::format(
+      "  {} handed out there in all so far; with a limit of about {} there would have been none\n",
+      formatBytes(handed_out), formatBytes(would_do));
   if (step_bytes > 0)
     text += fmt::format("  about {} went over the bus in the last step\n", formatBytes(step_bytes));
   const std::size_t shown = std::min(blocks.size(), kBlocksShown);
   for (std::size_t i = 0; i < shown; ++i) {
-    text += fmt::format("  {}  {} of pool {{{}, {}}}\n", blocks[i].address,
-                        formatBytes(blocks[i].bytes), blocks[i].pool.uuid, blocks[i].pool.uid);
+    const OverflowBlock& block = blocks[i];
+    const std::string whole =
+        block.on_host < block.bytes ? " (of a block of " + formatBytes(block.bytes) + ")" : "";
+    text += fmt::format("  {}  {}{} of pool {{{}, {}}}\n", block.address,
+                        formatBytes(block.on_host), whole, block.pool.uuid, block.pool.uid);
   }
   if (blocks.size() > shown) text += fmt::format("  and {} more\n", blocks.size() - shown);
   return text;

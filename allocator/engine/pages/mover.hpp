@@ -62,6 +62,13 @@ class Mover {
   bool isHopeless();
   void grow(bool late);
   PhysicalPage* create(std::uint32_t units, bool late);
+  PhysicalPage* createOnDevice(std::uint32_t most, bool late);
+  /// Pages of that kind alone.
+  PhysicalPage* createOf(PageKind kind, std::uint32_t units, bool late);
+  bool mayMix() const;
+  PageKind kindBeside() const;
+  void takeFromBeside();
+  bool isOfUse(const PhysicalPage& page, const Heap& source) const;
 
   State& state_;
   Heap& heap_;
@@ -71,6 +78,8 @@ class Mover {
   const std::uint64_t began_ns_;
   std::uint64_t asked_ns_ = 0;  ///< of this miss, asking streams; page size does not affect it
   Reservation reserved_;
+  bool mixes_ = false;           ///< mayMix(), in the last attempt
+  bool device_full_ = false;     ///< it has had no page for this request of overflow
   bool unparked_ = false;        ///< some pages were parked until this miss
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
   bool unordered_ = false;       ///< in the last attempt, the device would not order the streams

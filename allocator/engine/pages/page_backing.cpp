@@ -1,6 +1,7 @@
 #include "allocator/engine/pages/page_backing.hpp"
 
 #include <algorithm>
+#include <map>
 #include <new>
 #include <utility>
 
@@ -190,6 +191,15 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
   return released + (released < bytes ? releaseSpares(state_) : 0);
 }
 
+std::uint64_t PageBacking::releaseMixed(const std::vector<Heap*>& heaps) {
+  const MutexLock lock(mutex_);
+  std::uint64_t released = 0;
+  for (Heap* heap : heaps) {
+    if (heap->onPages()) released += releaseFree(state_, *heap, {.only_moved = true}).bytes;
+  }
+  return released;
+}
+
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.
 void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
@@ -314,8 +324,11 @@ void PageBacking::audit(std::uint64_t reserved) const {
     }
   }
   std::uint64_t bytes = 0, host = 0;
+  std::map<Heap*, std::uint64_t> host_of;
   for (const PhysicalPage& page : state_.table.pages()) {
     bytes += page.bytes();
+    if (page.counted_by)
+      host_of[page.counted_by] += page.kind == PageKind::kDevice ? 0 : page.bytes();
     if (page.current) backed -= backedBy(*page.current);
     if (page.kind != PageKind::kDevice) host += page.bytes();
     if (const Heap* heap = page.current ? page.current->range->home : page.counted_by)
@@ -325,6 +338,10 @@ void PageBacking::audit(std::uint64_t reserved) const {
     CISTERN_CHECK(std::ranges::count(state_.notes.of(*page.counted_by).parked, &home) == 1);
     CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave());
     CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
+  }
+  for (const auto& [heap, on_host] : host_of) {
+    heap->mutex().assertHeld();
+    CISTERN_CHECK(heap->host_bytes == on_host);
   }
   for (const SleepingPage& page : state_.sleeping) {
     bytes += page.kept ? page.bytes() : 0;

@@ -43,6 +43,8 @@ class PageBacking {
   /// Gives pages that lie wholly free in the heaps back to the device until `bytes` are back.
   /// Returns how many are. Heaps whose memory is segments are passed over.
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
+  /// The same of pages of the device in heaps of overflow, as many as may.
+  std::uint64_t releaseMixed(const std::vector<Heap*>& heaps);
   /// Gives all pages that lie wholly free in the heaps back to the device. The background thread,
   /// or a later miss, gives back what queued work may still use.
   void emptyCache(const std::vector<Heap*>& heaps);

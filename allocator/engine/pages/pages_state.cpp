@@ -25,10 +25,12 @@ void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   if (Heap* const from = page.counted_by) {
     from->mutex().assertHeld();
     from->layout(page.counted_as).countBacking(page.bytes(), -1, real && device);
+    if (!device) from->host_bytes -= page.bytes();
   }
   if (heap) {
     heap->mutex().assertHeld();
     heap->layout(kind).countBacking(page.bytes(), +1, real && device);
+    if (!device) heap->host_bytes += page.bytes();
     if (!real && device) core.totals.moveBacking(page.counted_as, kind, page.bytes());
   }
   page.counted_by = heap;

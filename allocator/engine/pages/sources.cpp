@@ -50,7 +50,9 @@ class Donors {
 
 // Free pages come before new ones.
 bool Mover::fillGaps(bool waits, bool late) {
-  pressed_ = unordered_ = false;
+  unordered_ = false;
+  mixes_ = mayMix();
+  pressed_ = mixes_ && heap_.overflow();  // pages of the host cost more than any search
   const bool recycles = state_.recycles();
   if (recycles) {
     giveBackSmall();
@@ -60,6 +62,7 @@ bool Mover::fillGaps(bool waits, bool late) {
     if (waits) takeFromOthers(Which::kAny);
     if (unordered_) return false;
   }
+  if (mixes_) takeFromBeside();
   if (from_ == PagesFrom::kNoNew) return reserved_.gapUnits() == 0;
   if (isHopeless()) return false;
   grow(late);
@@ -126,8 +129,10 @@ bool Mover::captured() const {
 // its pool. No heap is given a page while the backing's lock is held, so there would be nothing to
 // take.
 bool Mover::mayTakeFrom(const Heap& source) const {
-  return source.onPages() &&
-         mayGive(source, heap_.pool(), pagesOf(heap_), from_ == PagesFrom::kLenders);
+  const auto mayGiveOf = [&](PageKind kind) {
+    return mayGive(source, heap_.pool(), kind, from_ == PagesFrom::kLenders);
+  };
+  return source.onPages() && (mayGiveOf(pagesOf(heap_)) || (mixes_ && mayGiveOf(kindBeside())));
 }
 
 // Heaps of forgotten streams stay. A heap without memory is asked only while it is unknown how far
@@ -201,7 +206,7 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   Donors donors;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!same_pool && !mapping->page->mayLeave()) continue;
-    if (mapping->page->kind != pagesOf(source)) continue;  // its block had moved
+    if (!isOfUse(*mapping->page, source)) continue;
     if (which == Which::kAny || source.completion().complete(mapping->last_use))
       donors.add(*mapping);
   }
@@ -217,6 +222,39 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   }
   page_too_large_ |= taken.size() < most && reserved_.gapUnits() > 0 && !donors.empty();
   reserved_.detach(source, taken);
+}
+
+// ---- Overflow -----------------------------------------------------------------------------------
+
+// A large block that the device has no room for takes what room there is, and pages of the host for
+// the rest. What a capture has stays as its graph will find it: it lies in one place.
+bool Mover::mayMix() const {
+  if (!state_.core.heaps.anyOverflow() || pagesOf(heap_) == PageKind::kHost) return false;
+  if (request_.capture != nullptr) return !heap_.overflow();
+  return request_.kind == SizeKind::kLarge && !captured();
+}
+
+PageKind Mover::kindBeside() const {
+  return heap_.overflow() ? PageKind::kDevice : PageKind::kOverflow;
+}
+
+// Free pages of the device that the heap beside this one has. It is the same stream's. A capture
+// takes only what is complete.
+void Mover::takeFromBeside() {
+  Heap* const beside = state_.core.heaps.beside(heap_);
+  if (reserved_.gapUnits() == 0 || request_.capture != nullptr || beside == nullptr ||
+      !beside->onPages())
+    return;
+  takeFrom(*beside, Which::kAny, kNoLimit);
+  const MutexLock lock(heap_.mutex());
+  reserved_.noteUse(heap_.completion().now());
+}
+
+// Whether a free page of the source may come here. Of another kind than its heap's are those whose
+// block had moved, and those of the device in a heap of overflow.
+bool Mover::isOfUse(const PhysicalPage& page, const Heap& source) const {
+  if (pagesOf(source) != pagesOf(heap_)) return page.kind == PageKind::kDevice;
+  return page.kind == pagesOf(source) || (mixes_ && heap_.overflow());
 }
 
 // ---- Growth ------------------------------------------------------------------------------------
@@ -238,9 +276,11 @@ bool Mover::isHopeless() {
   }
   if (pages <= (state_.answers.wasRefused() ? 1 : kManyPages)) return false;
   const PageKind kind = pagesOf(heap_);
-  const std::uint64_t free = freeBytes(state_.core.heaps.with(kind));
+  std::uint64_t free = freeBytes(state_.core.heaps.with(kind));
+  if (mixes_) free += freeBytes(state_.core.heaps.with(kindBeside()));
   if (request_.rounded() <= free) return false;
-  const std::uint64_t missing = roundUp(request_.rounded() - free, kUnit);
+  std::uint64_t missing = roundUp(request_.rounded() - free, kUnit);
+  if (mixes_ && heap_.overflow()) missing -= std::min(missing, state_.core.limit.left());
   if (missing > state_.core.leftFor(kind)) return true;
   if (kind != PageKind::kDevice) return false;
   const Result<MemoryInfo> info = state_.core.device.memoryInfo();
@@ -264,8 +304,24 @@ void Mover::grow(bool late) {
 // The record comes before the page. Without one nobody would know of a page that the device will
 // not take back.
 PhysicalPage* Mover::create(std::uint32_t units, bool late) {
+  if (mixes_ && heap_.overflow() && !device_full_) {
+    if (PhysicalPage* const page = createOnDevice(units, late)) return page;
+    device_full_ = true;
+  }
+  return createOf(pagesOf(heap_), units, late);
+}
+
+// As large a page as the device has room for. It does not tell, so each attempt is half as large.
+PhysicalPage* Mover::createOnDevice(std::uint32_t most, bool late) {
+  const std::uint64_t left = state_.core.limit.left() / kUnit;
+  for (auto units = std::uint32_t(std::min<std::uint64_t>(most, left)); units > 0; units /= 2) {
+    if (PhysicalPage* const page = createOf(PageKind::kDevice, units, late)) return page;
+  }
+  return nullptr;
+}
+
+PhysicalPage* Mover::createOf(PageKind kind, std::uint32_t units, bool late) {
   const std::uint64_t bytes = units * kUnit;
-  const PageKind kind = pagesOf(heap_);
   if (!state_.core.admit(kind, bytes)) return nullptr;
   PhysicalPage* made = nullptr;
   try {

@@ -1,4 +1,5 @@
 // A miss: the steps that it takes, in their order, and how often. fallback_steps.hpp has the steps.
+#include <algorithm>
 #include <bit>
 #include <new>
 #include <span>
@@ -90,38 +91,73 @@ struct Footing {
   std::uint64_t reserved, device_free;
 };
 
-// The program is asked last for memory that it can give up, which may be dear. A callback that says
+// The program is asked late for memory that it can give up, which may be dear. A callback that says
 // it has freed something although nothing has changed would be called for ever.
-Block* afterCallbacks(std::span<const Step> steps, Engine& engine, Heap& heap,
-                      const Request& request) {
+template <class Attempt>
+Block* afterCallbacks(Attempt attempt_again, Engine& engine, const Request& request) {
   if (!engine.hooks.reclaim.any()) return nullptr;
   for (std::uint32_t attempt = 1;; ++attempt) {
     const Footing before(engine);
     if (!engine.hooks.reclaim(shortageOf(engine, request, attempt))) return nullptr;
     engine.made.requireHere("allocate");  // a callback may have forked
     flushCaches(engine);
-    if (Block* block = goThrough(steps, engine, heap, request)) return block;
+    if (Block* block = attempt_again()) return block;
     if (Footing(engine) == before) return nullptr;
   }
 }
 
-}  // namespace
+/// The steps that come before the one that takes host memory.
+std::span<const Step> onTheDevice(std::span<const Step> steps) {
+  return steps.first(std::size_t(std::ranges::find(steps, Step{fromFreeHost}) - steps.begin()));
+}
 
-// A pool that sleeps has nothing free, so that each request for it comes here.
-Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
+// Host memory is slow. So callbacks are asked before it serves, also where it lies free, and before
+// the host waits.
+Block* beforeOverflow(std::span<const Step> steps, Engine& engine, Heap& heap,
+                      const Request& request) {
+  if (!engine.hooks.reclaim.any() || !mayOverflow(engine, request)) return nullptr;
+  const auto attempt = [&] { return goThrough(onTheDevice(steps), engine, heap, request); };
+  if (Block* const block = attempt()) return block;
+  return afterCallbacks(attempt, engine, request);
+}
+
+void refuseAsleep(const Request& request) {
   if (request.pool->asleep) [[unlikely]]
     throw PoolError("allocate: " + asleepText(*request.pool));
+}
+
+/// All that could serve. Null: nothing does.
+Block* throughAll(std::span<const Step> steps, Engine& engine, Heap& heap, const Request& request) {
+  const auto attempt = [&] {
+    Block* const block = goThrough(steps, engine, heap, request);
+    return block != nullptr ? block : fromNewHostMemory(engine, request);
+  };
+  if (Block* const block = beforeOverflow(steps, engine, heap, request)) return block;
+  if (Block* const block = attempt()) return block;
+  if (Block* const block = fromAllGivenBack(engine, request)) return block;
+  return afterCallbacks(attempt, engine, request);
+}
+
+}  // namespace
+
+// A pool that sleeps has nothing free, so that each request for it comes here. One that slept for a
+// moment meanwhile may have room by now, which the steps did not see.
+Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
   const bool captured = request.capture != nullptr;
   const std::span<const Step> steps =
       captured ? std::span<const Step>(kStepsOfCapture) : std::span<const Step>(kSteps);
-  if (!captured) flushCaches(engine);
-  engine.tick.fetch_add(1, std::memory_order_relaxed);
-  Block* block = goThrough(steps, engine, heap, request);
-  if (block == nullptr) block = afterCallbacks(steps, engine, heap, request);
-  if (block == nullptr) block = fromNewHostMemory(engine, request);
-  if (block == nullptr && request.pool->asleep)  // since a moment ago
-    throw PoolError("allocate: " + asleepText(*request.pool));
-  if (block == nullptr) throwOutOfMemory(engine, request);
+  Block* block = nullptr;
+  for (int tries = 0;; ++tries) {
+    const std::uint64_t times_asleep = request.pool->times_asleep;
+    refuseAsleep(request);
+    if (!captured) flushCaches(engine);
+    engine.tick.fetch_add(1, std::memory_order_relaxed);
+    block = throughAll(steps, engine, heap, request);
+    if (block != nullptr) break;
+    refuseAsleep(request);
+    if (tries == kTries || request.pool->times_asleep == times_asleep)
+      throwOutOfMemory(engine, request);
+  }
   CISTERN_AUDIT(auditAtTick(engine));
   return *block;
 }

@@ -90,6 +90,7 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   report.segment = std::max(engine.leastGrowth(request), report.rounded);
   report.pool = request.pool->id();
   report.stream = request.stream;
+  report.captured = request.capture != nullptr;
   report.limit = engine.limit.limit();
   report.location = request.pool->location();
   report.host_left = engine.device.hostPageBytesLeft();
@@ -99,6 +100,12 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
     const bool host = heap.location == Location::kHost;
     (host ? report.host_reserved : report.reserved) += heap.reserved;
     if (!host) report.allocated += heap.allocated;
+  }
+  report.overflow_limit = engine.overflow.limit();
+  report.overflow_reserved = engine.overflow.reserved();
+  if (report.overflow_reserved > 0) {  // its heaps have memory of both kinds
+    report.reserved = engine.limit.reserved();
+    report.host_reserved = engine.hostPageBytes();
   }
   addFreeParts(engine, request, report);
   std::ranges::sort(report.heaps, std::greater(), &HeapReport::reserved);

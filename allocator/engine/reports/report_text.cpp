@@ -137,26 +137,66 @@ static std::string adviceOnHost(const OutOfMemoryReport& r) {
   return text + "The device refused a page of host memory, although the host has room.";
 }
 
+// What overflow and the host leave.
+static std::uint64_t roomBeside(const OutOfMemoryReport& r) {
+  const std::uint64_t held = std::min(r.overflow_limit, r.overflow_reserved);
+  return std::min(r.overflow_limit - held, r.host_left);
+}
+
+static std::string adviceOfOverflow(const OutOfMemoryReport& r) {
+  if (r.overflow_limit == 0) return {};
+  if (roomBeside(r) < r.overflow_limit - std::min(r.overflow_limit, r.overflow_reserved))
+    return fmt::format("The host admits {} in further pages for overflow. ",
+                       formatBytes(r.host_left));
+  return fmt::format("Overflow has {} of its {} on the host. ", formatBytes(r.overflow_reserved),
+                     formatBytes(r.overflow_limit));
+}
+
+// What overflow has no room for.
+static std::uint64_t beyondOverflow(const OutOfMemoryReport& r) {
+  return r.segment - std::min(r.segment, roomBeside(r));
+}
+
+// A large block may lie in both, but for a capture's.
+static bool mayLieInBoth(const OutOfMemoryReport& r) {
+  return r.overflow_limit > 0 && r.rounded >= kPageUnit && !r.captured;
+}
+
+static std::uint64_t deviceNeed(const OutOfMemoryReport& r) {
+  return mayLieInBoth(r) ? beyondOverflow(r) : r.segment;
+}
+
+// How much of overflow would have done in place of `missing` bytes of the device.
+static std::string orOverflow(const OutOfMemoryReport& r, std::uint64_t missing) {
+  const std::uint64_t there = mayLieInBoth(r) ? missing : beyondOverflow(r);
+  if (r.overflow_limit == 0 || there == 0) return {};
+  return there == missing ? ", or as much of overflow,"
+                          : fmt::format(", or {} of overflow,", formatBytes(there));
+}
+
 std::string OutOfMemoryReport::advice() const {
   if (location == Location::kHost) return adviceOnHost(*this);
-  if (rounded > device_total) {
-    return fmt::format("The device has {} in all; no such block can ever exist.",
-                       formatBytes(device_total));
+  if (rounded > device_total + overflow_limit) {
+    return fmt::format("The device has {} in all{}; no such block can ever exist.",
+                       formatBytes(device_total),
+                       overflow_limit > 0 ? ", and overflow " + formatBytes(overflow_limit) : "");
   }
-  const std::uint64_t room = roomOf(*this);
-  std::string text = whyUnused(*this);
-  if (room < segment && limit < device_total) {
-    text += fmt::format("A limit higher by {} ", formatBytes(segment + reserved - limit));
-    if (device_free < segment)
-      text += fmt::format("and {} more device memory ", formatBytes(segment - device_free));
-    return text + "would have made it fit.";
+  const std::uint64_t room = roomOf(*this), need = deviceNeed(*this);
+  std::string text = adviceOfOverflow(*this) + whyUnused(*this);
+  if (room < need && limit < device_total) {
+    const std::uint64_t higher = need + reserved - limit;
+    text += fmt::format("A limit higher by {}", formatBytes(higher));
+    text += device_free < need
+                ? fmt::format(" and {} more device memory", formatBytes(need - device_free))
+                : orOverflow(*this, higher);
+    return text + " would have made it fit.";
   }
   const std::uint64_t have = std::min(room, device_free);
-  if (have >= segment) return text + "The device refused although it reports room.";
+  if (have >= need) return text + "The device refused although it reports room.";
   return text + fmt::format(
-                    "{} more device memory would have made it fit; programs other than "
+                    "{} more device memory{} would have made it fit; programs other than "
                     "this allocator hold {}.",
-                    formatBytes(segment - have),
+                    formatBytes(need - have), orOverflow(*this, need - have),
                     formatBytes(device_total - device_free -
                                 std::min(reserved, device_total - device_free)));
 }

@@ -46,8 +46,12 @@ SnapshotBlock pictureOf(const Heap& heap, const Block& block, bool sleeps) {
   BlockUse use = useOf(block);
   const bool used = use == BlockUse::kAllocated || use == BlockUse::kPending;
   if (used && sleeps && isAway(block)) use = BlockUse::kAsleep;
-  return {deviceAddress(block), block.bytes(), used ? ownership::requested(block) : 0,
-          used ? heap.streamOf(block) : heap.stream(), use};
+  return {deviceAddress(block),
+          block.bytes(),
+          used ? ownership::requested(block) : 0,
+          used ? heap.streamOf(block) : heap.stream(),
+          use,
+          0};
 }
 
 /// Looks at one heap. Holds its lock for a slice at a time.
@@ -98,16 +102,22 @@ class HeapWalk {
       if (!first) std::this_thread::sleep_for(kPause);
       {
         std::optional<MutexLock> pages;
-        if (sleeps_) pages.emplace(engine_.pages.mutex());
+        const bool on_host = mayLieOnHost();
+        if (sleeps_ || on_host) pages.emplace(engine_.pages.mutex());
         const MutexLock lock(heap_.mutex());
         if (!isOurs(segment, base)) return false;
         if (first) place.at = segment.base;
         describe(segment, picture);
-        more = takeSlice(segment, place);
+        more = takeSlice(segment, place, on_host);
       }
       append(picture);
     }
     return true;
+  }
+
+  bool mayLieOnHost() const {
+    return heap_.onPages() &&
+           (pagesOf(heap_) == PageKind::kHost || engine_.overflow.reserved() > 0);
   }
 
   bool isOurs(const HeapSegment& segment, Address base) const {
@@ -135,18 +145,26 @@ class HeapWalk {
     return still ? before->next : segment.covering(place.at);
   }
 
-  // True if there is more.
-  bool takeSlice(const HeapSegment& segment, Place& place) CISTERN_REQUIRES(heap_.mutex()) {
+  // True if there is more. `on_host`: asks how much of each block lies there, under the pages'
+  // lock.
+  bool takeSlice(const HeapSegment& segment, Place& place, bool on_host)
+      CISTERN_REQUIRES(heap_.mutex()) {
     const StillCaches still(heap_);
     count_ = 0;
     const Block* block = find(segment, place);
     for (; block != nullptr && count_ < kSlice; block = block->next) {
       slice_[count_] = pictureOf(heap_, *block, sleeps_ && heap_.asleep());
+      if (on_host && !block->isHole()) noteOnHost(*block, slice_[count_]);
       if (block->address() != place.at) beginAt(segment.onDevice(place.at), slice_[count_]);
       ++count_;
       place = {block->end(), block};
     }
     return block != nullptr;
+  }
+
+  void noteOnHost(const Block& block, SnapshotBlock& picture) const {
+    engine_.pages.mutex().assertHeld();
+    picture.on_host = engine_.pages.hostBytesIn(block);
   }
 
   // A block that began before the slice came about while nobody looked. What was there is in the
@@ -155,6 +173,7 @@ class HeapWalk {
     part.bytes -= address - part.address;
     part.address = address;
     part.requested = 0;
+    part.on_host = std::min(part.on_host, part.bytes);
     if (part.use != BlockUse::kUnmapped) part.use = BlockUse::kFree;
   }
 
@@ -167,6 +186,7 @@ class HeapWalk {
                          (block.use == BlockUse::kFree || block.use == BlockUse::kUnmapped);
       if (joins) {
         picture.blocks.back().bytes += block.bytes;
+        picture.blocks.back().on_host += block.on_host;
       } else {
         picture.blocks.push_back(block);
       }

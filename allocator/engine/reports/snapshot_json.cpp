@@ -28,9 +28,13 @@ std::string snapshotJson(const Snapshot& snapshot) {
                    of.stream.raw);
     for (const SnapshotBlock& block : of.blocks) {
       fmt::format_to(
-          end, R"({}{{"address":"{:#x}","size":{},"requested":{},"state":"{}","stream":"{:#x}"}})",
+          end, R"({}{{"address":"{:#x}","size":{},"requested":{},"state":"{}","stream":"{:#x}")",
           &block == &of.blocks.front() ? "\n" : ",\n", block.address, block.bytes, block.requested,
           blockUseName(block.use), block.stream.raw);
+      const bool has_memory = block.use != BlockUse::kUnmapped && block.use != BlockUse::kAsleep;
+      const bool says = block.on_host > 0 || (has_memory && of.location == Location::kHost);
+      if (says) fmt::format_to(end, R"(,"on_host":{})", block.on_host);
+      text += '}';
     }
     text += "]}";
   }

@@ -39,7 +39,7 @@ void forEachLarge(Engine& engine, Stream stream, Visit visit)
     if (!mayMove(*heap, stream)) continue;
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
-    forEachBlock(*heap, [&](const Block& block) {
+    forEachBlock(*heap, [&](Block& block) {
       if (block.bytes() >= kUnit && isOneStreams(*heap, block)) visit(*heap, block);
     });
   }
@@ -78,10 +78,16 @@ std::vector<PhysicalPage*> enough(const Moves& moves, const std::vector<Candidat
 
 }  // namespace
 
-std::vector<LongLived::Living> livingOn(Engine& engine, Stream stream) {
+// A cached block would keep its mark when the cache hands it out again. So the block becomes the
+// heap's alone, and its free comes to the heap.
+std::vector<LongLived::Living> markLiving(Engine& engine, Stream stream) {
   std::vector<LongLived::Living> living;
-  forEachLarge(engine, stream, [&](const Heap&, const Block& block) {
-    living.push_back({deviceAddress(block), block.bytes()});
+  forEachLarge(engine, stream, [&](const Heap& heap, Block& block) {
+    const std::uint32_t holder = ownership::load(block);
+    if (ownership::isOwned(holder) && !ownership::takeOutOfCache(block, holder, heap.stream()))
+      return;  // another thread frees it
+    living.push_back({deviceAddress(block), block.epoch == Request::kSettled});
+    block.epoch = Request::kSettled;
   });
   return living;
 }
@@ -113,7 +119,8 @@ std::uint64_t residentOverflow(Engine& engine, Stream stream, const LongLived& k
     const MutexLock lock(heap->mutex());
     forEachBlock(*heap, [&](const Block& block) {
       const bool in_use = block.state() == BlockState::kAllocated;
-      if (in_use && known.livesOn(deviceAddress(block))) bytes += block.bytes();
+      engine.pages.mutex().assertHeld();
+      if (in_use && known.livesOn(deviceAddress(block))) bytes += engine.pages.hostBytesIn(block);
     });
   }
   return bytes;

@@ -13,8 +13,9 @@ struct Moves {
 };
 
 /// The large blocks that the program holds in heaps of the stream, and that no other stream uses.
-/// Takes the heaps' locks.
-std::vector<LongLived::Living> livingOn(Engine& engine, Stream stream)
+/// Marks them as seen, until each is allocated anew. Takes the heaps' locks. Throws std::bad_alloc,
+/// with some of them marked.
+std::vector<LongLived::Living> markLiving(Engine& engine, Stream stream)
     CISTERN_REQUIRES(engine.pages.mutex());
 
 /// Pages of the device that lie wholly in blocks that live on from step to step, as many as
@@ -30,7 +31,8 @@ std::vector<pages::PhysicalPage*> pagesForDevice(Engine& engine, Stream stream,
                                                  const LongLived& known, const Moves& moves)
     CISTERN_REQUIRES(engine.pages.mutex());
 
-/// Bytes of blocks in the stream's heaps of overflow that live on from step to step. Takes the
-/// heaps' locks.
-std::uint64_t residentOverflow(Engine& engine, Stream stream, const LongLived& known);
+/// Bytes on the host of blocks in the stream's heaps of overflow that live on from step to step.
+/// Takes the heaps' locks.
+std::uint64_t residentOverflow(Engine& engine, Stream stream, const LongLived& known)
+    CISTERN_REQUIRES(engine.pages.mutex());
 }  // namespace cistern

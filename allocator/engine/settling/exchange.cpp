@@ -91,6 +91,7 @@ class Exchange {
       return false;
     }
     fresh_.push_back({&page, memory, at});
+    engine_.overflow_counts.noteReserved(engine_.overflow.reserved());
     return true;
   }
 
@@ -108,7 +109,7 @@ class Exchange {
       const Address source = each.page->current->deviceAddress();
       each.copied = engine_.device.copy(each.at, source, each.page->bytes(), stream_).ok();
     }
-    return insist([&] { return engine_.device.synchronizeStream(stream_); });
+    return often([&] { return engine_.device.synchronizeStream(stream_); });
   }
 
   void leavePlace(const Fresh& each) {
@@ -119,11 +120,17 @@ class Exchange {
   // driver made one like it a moment ago.
   template <class Call>
   static void must(Call call) {
+    CISTERN_CHECK(often(call));
+  }
+
+  // More often than insist(): nothing may be unmapped while copies run.
+  template <class Call>
+  static bool often(Call call) {
     constexpr int kTries = 64;
     for (int i = 0; i < kTries; ++i) {
-      if (call().ok()) return;
+      if (call().ok()) return true;
     }
-    CISTERN_CHECK(false);
+    return false;
   }
 
   // Once the old memory is unmapped, either must come there. The driver has just done both.

@@ -5,20 +5,16 @@
 
 #include <fmt/format.h>
 
+#include "allocator/engine/overflow/need.hpp"
 #include "allocator/engine/overflow/overflow.hpp"
 #include "allocator/engine/pages/release.hpp"
+#include "allocator/engine/settling/amount.hpp"
 #include "allocator/engine/settling/candidates.hpp"
 #include "allocator/engine/settling/exchange.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {
 namespace {
-
-/// The part of what has moved to the host that comes home at a time. Steps may need the room.
-constexpr std::uint64_t kPartHome = 8;
-/// An attempt to come home that makes the device overflow again doubles the quiet steps before the
-/// next, up to this.
-constexpr std::uint32_t kMostQuiet = 1024;
 
 /// One settle.
 class Settling {
@@ -30,34 +26,51 @@ class Settling {
     const MutexLock one_at_a_time(engine_.waiting_mutex);
     const std::uint64_t since = engine_.device.hostNanoseconds();
     engine_.device.synchronizeStream(stream_).orThrow();
-    const std::uint64_t waited = engine_.device.hostNanoseconds() - since;
+    const std::uint64_t now = engine_.device.hostNanoseconds();
     forgetOthers();
+    (void)notes();
+    noteNeed();
     const MutexLock still(engine_.pages.mutex());
-    SettleReport report = move();
-    report.waited_ns = waited;
+    SettleReport report = move(now);
+    notes().ended_ns = engine_.device.hostNanoseconds();
+    report.waited_ns = now - since;
     return report;
   }
 
  private:
-  SettleReport move() CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
-    notes().blocks.note(livingOn(engine_, stream_));
+  SettleReport move(std::uint64_t now)
+      CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
+    noteLiving();
     releaseMoved();
     const std::uint64_t resident = residentOverflow(engine_, stream_, notes().blocks);
     noteBus(resident + engine_.pages.movedToHost());
-    const std::uint64_t over = overOfStep(resident),
-                        before = std::exchange(notes().last_over, over);
-    noteQuiet(over);
+    const std::uint64_t on_host = resident + engine_.pages.movedToHost();
+    const SettleAmount amount = amountOf(notes(), {.over = overOfStep(resident),
+                                                   .need = std::exchange(notes().need, 0),
+                                                   .capacity = capacityOf(engine_),
+                                                   .on_host = on_host,
+                                                   .ns = now - notes().ended_ns});
+    if (amount.quiet) releaseFreeOverflow();
     SettleReport report;
-    // What did not fit in one step alone may never come again.
-    if (const std::uint64_t out = std::min(over, before); out > 0) {
-      report.to_host =
-          exchangeMemory(engine_, pagesForHost(engine_, stream_, notes().blocks, {out, most_}),
-                         PageKind::kOverflow, stream_);
-    } else if (notes().quiet >= notes().wait) {
-      releaseFreeOverflow();
-      report.to_device = bringHome();
-    }
+    report.to_host = takeOut(amount.to_host);
+    report.to_device = bringHome(amount.to_device);
     return report;
+  }
+
+  // The peak is that of all streams. Each gets it, whichever settles first.
+  void noteNeed() CISTERN_REQUIRES(engine_.waiting_mutex) {
+    const std::uint64_t peak = takePeak(engine_, StatSums::kSettle);
+    for (auto& [stream, of] : engine_.settle_notes) of.need = std::max(of.need, peak);
+  }
+
+  // A mark without its note would be another block's.
+  void noteLiving() CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
+    try {
+      notes().blocks.note(markLiving(engine_, stream_));
+    } catch (...) {
+      notes().blocks.forget();
+      throw;
+    }
   }
 
   // Streams that are gone.
@@ -89,16 +102,6 @@ class Settling {
     engine_.overflow_counts.step_bytes = 2 * (made + living);
   }
 
-  void noteQuiet(std::uint64_t over) CISTERN_REQUIRES(engine_.waiting_mutex) {
-    if (over == 0) {
-      ++notes().quiet;
-      return;
-    }
-    const bool too_early = std::exchange(notes().came_home, false);
-    if (too_early) notes().wait = std::min(2 * notes().wait, kMostQuiet);
-    notes().quiet = 0;
-  }
-
   // Blocks that had moved are freed by now: their memory is not of the heap's kind.
   void releaseMoved() CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
     for (Heap* heap : engine_.heaps.all()) {
@@ -114,14 +117,17 @@ class Settling {
     }
   }
 
-  // Memory that no step has taken from the device is room for sure. Without any, some that lies
-  // free in the stream's heaps goes back, as steps may need less by now.
-  std::uint64_t bringHome() CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
-    const std::uint64_t away = engine_.overflow.reserved();
-    if (away == 0) return 0;
-    const std::uint64_t left = engine_.limit.left(), part = away / kPartHome;
-    const std::uint64_t bytes =
-        left >= pages::kUnit ? left : std::max(part, std::uint64_t{pages::kUnit});
+  std::uint64_t takeOut(std::uint64_t bytes)
+      CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
+    if (bytes == 0) return 0;
+    return exchangeMemory(engine_, pagesForHost(engine_, stream_, notes().blocks, {bytes, most_}),
+                          PageKind::kOverflow, stream_);
+  }
+
+  // Some that lies free in the stream's heaps may have to go back for it.
+  std::uint64_t bringHome(std::uint64_t bytes)
+      CISTERN_REQUIRES(engine_.pages.mutex(), engine_.waiting_mutex) {
+    if (bytes == 0) return 0;
     const std::vector<pages::PhysicalPage*> homing =
         pagesForDevice(engine_, stream_, notes().blocks, {bytes, most_});
     std::uint64_t need = 0;
@@ -133,10 +139,7 @@ class Settling {
         (void)pages::releaseFree(engine_.pages.state(), *heap, rule);
       }
     }
-    const std::uint64_t moved = exchangeMemory(engine_, homing, PageKind::kDevice, stream_);
-    notes().came_home = moved > 0;
-    notes().quiet = 0;
-    return moved;
+    return exchangeMemory(engine_, homing, PageKind::kDevice, stream_);
   }
 
   Engine& engine_;

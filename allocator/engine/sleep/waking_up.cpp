@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/sleeping.hpp"
 #include "allocator/engine/sleep/bus_copies.hpp"
@@ -156,11 +157,8 @@ class WakingUp {
   // First what is free and complete goes back to the device, then what is when the device is.
   bool makeRoom(int tries) {
     if (tries > 1) return false;
-    const std::vector<Heap*> heaps = engine_.heaps.with(PageKind::kDevice);
-    if (tries == 1 && !engine_.progress.completeAll(heaps)) return false;
-    const MutexLock pressure(engine_.pressure_mutex);
-    engine_.pages.emptyCache(heaps);
-    (void)engine_.segments.release(heaps, UINT64_MAX);
+    if (tries == 1 && !engine_.progress.completeAll(engine_.heaps.all())) return false;
+    emptyCacheUntidied(engine_);
     return true;
   }
 

@@ -16,9 +16,10 @@
 namespace cistern {
 
 /// The pools, which all sleep, wake. Adds to `report`. Returns how many bytes of memory are missing
-/// if there is no room, also after all that lies free has gone back to the device; then nothing has
-/// changed but for that. Throws DeviceFailure, std::bad_alloc, changing nothing. The chunks are the
-/// caller's to give back. Pre: one thread at a time.
+/// if there is no room, also after all that lies free has gone back to the device
+/// (emptyCacheUntidied); then nothing has changed but for that. Throws DeviceFailure,
+/// std::bad_alloc, changing nothing. The chunks are the caller's to give back. Pre: one thread at a
+/// time.
 std::optional<std::uint64_t> wakeUp(Engine& engine, const std::vector<SleepingPool*>& pools,
                                     WakeReport& report);
 

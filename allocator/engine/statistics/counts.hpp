@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "cistern/statistics.hpp"
 
@@ -54,13 +55,16 @@ struct Counts {
 };
 
 /// The sums that all threads have published, of small sizes, large ones, and both. They are the
-/// present values, their peaks, and what was taken since somebody last reset that count. No lock of
-/// its own.
+/// present values, their peaks, and what was taken since somebody last reset that count. One peak
+/// more is that of active bytes since each reader asked for it. No lock of its own.
 ///
-///   now[both] == now[small] + now[large], taken likewise;  now <= peak after raisePeaks()
+///   now[both] == now[small] + now[large], taken likewise;  now <= peak after raisePeaks(), and the
+///   same of each reader's peak
 class StatSums {
  public:
   static constexpr std::size_t kBoth = kSizeKindCount;
+  /// Each has a peak of active bytes, which others do not reset.
+  enum Reader : std::size_t { kProgram, kSettle, kReaders };
 
   void add(std::size_t kind, Stat stat, std::int64_t by, bool taken) {
     for (const std::size_t of : {kind, kBoth}) {
@@ -75,12 +79,16 @@ class StatSums {
   void raisePeak(Stat stat) {
     for (std::size_t kind = 0; kind <= kBoth; ++kind)
       at(peak_[kind], stat) = std::max(at(peak_[kind], stat), at(now_[kind], stat));
+    if (stat != Stat::kActiveBytes) return;
+    for (std::int64_t& peak : readers_) peak = std::max(peak, active());
   }
   void raisePeaks() {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) raisePeak(Stat(stat));
   }
   /// Sets the peaks to nothing, until they are raised.
   void resetPeaks() { peak_ = {}; }
+  /// The most bytes that were active since the reader asked last.
+  std::int64_t takePeak(Reader reader) { return std::exchange(readers_[reader], active()); }
   void resetTaken() {
     taken_ = {};
     before_ = now_;
@@ -90,10 +98,12 @@ class StatSums {
   /// How far what hits change is below its peaks.
   Counts room(std::size_t kind) const {
     const auto below = [&](Stat stat) { return at(peak_[kind], stat) - at(now_[kind], stat); };
+    std::int64_t active_bytes = below(Stat::kActiveBytes);
+    if (kind == kBoth)
+      active_bytes = std::min(active_bytes, *std::ranges::min_element(readers_) - active());
     return {std::min(below(Stat::kAllocation), below(Stat::kActive)),
-            std::min(below(Stat::kAllocatedBytes), below(Stat::kActiveBytes)),
-            below(Stat::kRequestedBytes), below(Stat::kInactiveSplit),
-            below(Stat::kInactiveSplitBytes)};
+            std::min(below(Stat::kAllocatedBytes), active_bytes), below(Stat::kRequestedBytes),
+            below(Stat::kInactiveSplit), below(Stat::kInactiveSplitBytes)};
   }
   MemoryStats::Values valuesOf(std::size_t kind) const {
     MemoryStats::Values values;
@@ -107,6 +117,8 @@ class StatSums {
  private:
   using PerKind = std::array<StatArray, kSizeKindCount + 1>;
 
+  std::int64_t active() const { return at(now_[kBoth], Stat::kActiveBytes); }
+
   static void addTo(PerKind& sums, std::size_t kind, const Counts& by) {
     const StatArray more = by.asStats();
     for (const std::size_t of : {kind, kBoth}) {
@@ -115,6 +127,7 @@ class StatSums {
   }
 
   PerKind now_{}, peak_{};
+  std::array<std::int64_t, kReaders> readers_{};
   PerKind taken_{};   ///< since resetTaken
   PerKind before_{};  ///< what there was then
 };

@@ -211,8 +211,9 @@ void Totals::dealAlone(ThreadCounters& counters) noexcept {
 // The sums were changed by themselves. The one thread that publishes late may have given back what
 // still counts as published.
 void Totals::settle(bool risen) noexcept {
+  if (!risen) return;
   if (threads_.size() != 1) return sums_.raisePeaks();
-  if (risen) (void)AllStill(*this);
+  (void)AllStill(*this);
 }
 
 // ---- What no hit changes ------------------------------------------------------------------------
@@ -264,6 +265,13 @@ void Totals::resetPeaks() noexcept {
   const AllStill still(*this);
   sums_.resetPeaks();
   exact_ = true;
+}
+
+std::uint64_t Totals::takePeak(StatSums::Reader reader) noexcept {
+  const MutexLock lock(mutex_);
+  const AllStill still(*this);
+  sums_.raisePeaks();
+  return std::uint64_t(sums_.takePeak(reader));
 }
 
 void Totals::resetAccumulated() noexcept {

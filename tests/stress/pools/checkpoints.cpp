@@ -123,7 +123,10 @@ void restoreCheckpoint(Worker& worker) {
   const Saved& saved = *pool->saved;
   Plan plan = planFor(world, *pool, saved);
   note("  pool {}: {} leave, {} come back", pool->number, plan.leaving.size(), plan.coming.size());
-  for (const HeldRef& held : plan.leaving) world.leave(*held);
+  for (const HeldRef& held : plan.leaving) {
+    world.leave(*held);
+    world.followUntold(*held);  // another block may come to lie there
+  }
   bool restored = false;
   try {
     checkDelta(world.pools->setCheckpointPoolState(saved.checkpoint), plan);

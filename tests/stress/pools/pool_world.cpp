@@ -102,14 +102,25 @@ void World::freeUntold(Held& held) {
   Slot& home = slots[held.home.slot];
   const Use alone = Use::alone(home.lock), shared = alone ? Use() : Use::shared(home.lock);
   if (alone) allocator.free(held.block);
-  for (const Event used : held.untold) {
+  followUntold(held, alone || shared);
+  if (!alone) allocator.free(held.block);
+}
+
+void World::followUntold(Held& held) {
+  if (held.untold.empty()) return;
+  const Use shared = Use::shared(slots[held.home.slot].lock);
+  followUntold(held, bool(shared));
+}
+
+void World::followUntold(Held& held, bool on_device) {
+  Slot& home = slots[held.home.slot];
+  for (const Event used : std::exchange(held.untold, {})) {
     const RelaxedCaptureMode relaxed(device);
     mustWork(insist([&] {
-      return alone || shared ? device.waitEvent(home.stream, used) : device.synchronizeEvent(used);
+      return on_device ? device.waitEvent(home.stream, used) : device.synchronizeEvent(used);
     }));
     (void)insist([&] { return device.destroyEvent(used); });
   }
-  if (!alone) allocator.free(held.block);
   --home.untold;
 }
 

@@ -44,6 +44,8 @@ class World {
   void giveBack(HeldRef held);
   /// Pre: some uses of the block are untold. Its stream follows them before it is used again.
   void freeUntold(Held& held);
+  /// The block's stream follows its untold uses, if there are any. Pre: as giveBack's.
+  void followUntold(Held& held);
   /// The model's part of both.
   void enter(Held& held);
   void leave(const Held& held);
@@ -108,6 +110,8 @@ class World {
 
  private:
   void attachHooks();
+  /// On the device, or the host waits.
+  void followUntold(Held& held, bool on_device);
   PoolRef makePool(MempoolId_t id);
   MemPoolOptions poolOptions(Random& random);
   std::vector<PoolRef> allPools();
