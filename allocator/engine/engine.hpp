@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "allocator/base/sections.hpp"
 #include "allocator/engine/backing/segment_backing.hpp"
 #include "allocator/engine/backing/sleep_memory.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
@@ -77,8 +78,7 @@ struct Engine : Core {
     return default_pool.onPages() ? pages.answers().error() : segments.answers().error();
   }
 
-  /// Low bits: open InHand scopes. High bits: scopes ever opened.
-  std::atomic<std::uint64_t> in_hand{0};
+  Sections in_hand;  ///< the open InHand scopes
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
   std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< reported to the program

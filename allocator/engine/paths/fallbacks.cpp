@@ -3,7 +3,6 @@
 #include <bit>
 #include <new>
 #include <span>
-#include <thread>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back/flush.hpp"
@@ -68,11 +67,13 @@ constexpr int kTries = 8;
 
 Block* goThrough(std::span<const Step> steps, Engine& engine, Heap& heap, const Request& request) {
   for (int tries = 0; tries < kTries; ++tries) {
-    const InHand in_hand(engine);
-    if (Block* block = firstOf(steps, engine, heap, request)) return block;
-    // Memory that others have freed meanwhile may lie in their caches, or still be in their hands.
-    if (!flushCaches(engine) && in_hand.alone()) return nullptr;
-    std::this_thread::yield();
+    {
+      const InHand in_hand(engine);
+      if (Block* block = firstOf(steps, engine, heap, request)) return block;
+      // Memory that others have freed meanwhile may lie in their caches, or still be in their hands.
+      if (!flushCaches(engine) && in_hand.alone()) return nullptr;
+    }
+    if (!InHand::waitForOthers(engine)) return nullptr;
   }
   return nullptr;
 }
