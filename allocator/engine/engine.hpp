@@ -78,7 +78,7 @@ struct Engine : Core {
     return default_pool.onPages() ? pages.answers().error() : segments.answers().error();
   }
 
-  Sections in_hand;  ///< the open InHand scopes
+  Sections in_hand;                       ///< the open InHand scopes
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
   std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< reported to the program

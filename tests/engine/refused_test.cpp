@@ -225,7 +225,8 @@ TEST_CASE("no thread is refused what another gets from the device", "[engine][th
       }
       over = true;
     });
-    for (int i = 0; i < 200 && !over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 200 && !over; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
   allocator.free(allocator.allocate(4 * kMiB, streams[0]));
   other.join();

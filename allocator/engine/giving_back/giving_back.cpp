@@ -83,7 +83,7 @@ bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
   std::vector<Heap*> mixed;  // they may have pages of the device
   if (kind == PageKind::kDevice) {
     mixed = engine.heaps.with(PageKind::kOverflow);
-    const std::uint64_t most = engine.limit.limit() + freeBytes(heaps) + freeBytes(mixed);
+    const std::uint64_t most = engine.limit.limit() + freeBytes(heaps) + freeDeviceBytes(mixed);
     if (engine.limit.reserved() + request.rounded() > most) return false;
   }
   const MutexLock pressure(engine.pressure_mutex);
@@ -93,9 +93,6 @@ bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
 }
 
 bool makeRoomFor(Engine& engine, const Request& request) {
-  if (request.pool->onPages() && pagesOf(request) == PageKind::kDevice &&
-      engine.pages.releaseMixed(engine.heaps.with(PageKind::kOverflow)) > 0)
-    return true;
   const std::vector<Heap*> heaps = giversTo(engine, *request.pool, pagesOf(request));
   if (engine.segments.release(heaps, UINT64_MAX) > 0) return true;
   const bool move = engine.options.recycle != Recycle::kOff && engine.options.reusesAcrossStreams();

@@ -278,6 +278,17 @@ std::uint64_t freeBytes(const std::vector<Heap*>& heaps) {
   return free;
 }
 
+std::uint64_t freeDeviceBytes(const std::vector<Heap*>& heaps) {
+  std::uint64_t free = 0;
+  for (Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    if (heap->asleep()) continue;
+    const std::uint64_t reserved = heap->reservedBytes(), host = heap->host_bytes;
+    free += std::min(reserved - heap->busyBytes(), reserved - std::min(host, reserved));
+  }
+  return free;
+}
+
 void Heap::audit() {
   for (SizeKind kind : kSizeKinds) {
     layout(kind).audit(asleep());

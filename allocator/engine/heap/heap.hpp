@@ -314,5 +314,7 @@ void noteFreeComplete(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 /// Bytes that lie free in the heaps, without blocks that a thread's cache keeps. Takes the heaps'
 /// locks, one at a time.
 std::uint64_t freeBytes(const std::vector<Heap*>& heaps);
+/// The most of those bytes that may lie on the device. Locks are the same.
+std::uint64_t freeDeviceBytes(const std::vector<Heap*>& heaps);
 
 }  // namespace cistern

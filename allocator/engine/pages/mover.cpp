@@ -32,33 +32,53 @@ Block* Mover::place() {
   return fresh ? attempt(true, false) : nullptr;
 }
 
-std::optional<Window> Mover::findWindow(bool fresh_only) {
+std::optional<Window> Mover::findWindow(bool fresh_only, Heap* beside) {
   const FreePageScan scan(heap_, state_.number);
   const PageRange* const only =
       fresh_only ? state_.notes.of(heap_).newestRange(request_.kind) : nullptr;
-  return bestWindow(heap_, request_, scan, state_.number, only);
+  if (beside == nullptr) return bestWindow(heap_, request_, {scan}, state_.number, only);
+  beside->mutex().assertHeld();
+  const FreePageScan there(*beside, state_.number);
+  return bestWindow(heap_, request_, {scan, &there}, state_.number, only);
 }
 
-// Parked pages come before anything that takes a device call.
-Block* Mover::attempt(bool fresh_only, bool waits) {
-  bool late = false;
-  {
-    const MutexLock lock(heap_.mutex());
-    if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
-    auto window = findWindow(fresh_only);
-    if ((!window || window->units_to_map > 0) && heap_.parked_bytes != 0) {
-      unpark(state_, heap_, number_);
-      unparked_ = true;
-      heap_.lowWater().notePagesMoved();  // there is something to do at the next low water
-      if (Block* block = heap_.allocate(request_)) return block;
-      window = findWindow(fresh_only);
-    }
-    if (!window) return nullptr;
-    late = heap_.pool().isDefault() && heap_.lowWater().wasReached();
-    reserved_.take(*window);
+// Parked pages, and then those of the heap beside, come before anything that takes a device call.
+Block* Mover::takeWindow(bool fresh_only, bool& found, Heap* beside) {
+  if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
+  auto window = findWindow(fresh_only, nullptr);
+  const auto lacks = [&] { return !window || window->units_to_map > 0; };
+  if (lacks() && heap_.parked_bytes != 0) {
+    unpark(state_, heap_, number_);
+    unparked_ = true;
+    heap_.lowWater().notePagesMoved();  // there is something to do at the next low water
+    if (Block* block = heap_.allocate(request_)) return block;
+    window = findWindow(fresh_only, nullptr);
   }
+  if (lacks() && beside != nullptr) window = findWindow(fresh_only, beside);
+  late_ = heap_.pool().isDefault() && heap_.lowWater().wasReached();
+  found = window.has_value();
+  if (found) reserved_.take(*window);
+  return nullptr;
+}
+
+Block* Mover::takeWindow(bool fresh_only, bool& found) {
+  if (Heap* const beside = besideInReach()) {
+    std::vector<Heap*> both{&heap_, beside};
+    const MutexLock holding_several(state_.core.heaps_mutex);
+    const HeapLocks locks(state_.core.heaps_mutex, both);
+    heap_.mutex().assertHeld();
+    return takeWindow(fresh_only, found, beside);
+  }
+  const MutexLock lock(heap_.mutex());
+  return takeWindow(fresh_only, found, nullptr);
+}
+
+Block* Mover::attempt(bool fresh_only, bool waits) {
+  bool found = false;
+  if (Block* block = takeWindow(fresh_only, found)) return block;
+  if (!found) return nullptr;
   try {
-    if (fillGaps(waits, late) && reserved_.map()) {
+    if (fillGaps(waits, late_) && reserved_.map()) {
       noteCost();
       Block* const block = reserved_.commit(request_);
       if (unparked_ && !without(Mechanism::kParkingAgain)) {

@@ -35,7 +35,11 @@ class Mover {
 
  private:
   Block* attempt(bool fresh_only, bool waits);
-  std::optional<Window> findWindow(bool fresh_only) CISTERN_REQUIRES(heap_.mutex());
+  /// Serves the request from free memory, or reserves a window for it: then null, and `found`.
+  Block* takeWindow(bool fresh_only, bool& found);
+  /// `beside`: the heap whose pages may come back, whose lock is held; or null.
+  Block* takeWindow(bool fresh_only, bool& found, Heap* beside) CISTERN_REQUIRES(heap_.mutex());
+  std::optional<Window> findWindow(bool fresh_only, Heap* beside) CISTERN_REQUIRES(heap_.mutex());
   void noteCost();
 
   // ---- Where the pages come from (sources.cpp)
@@ -60,6 +64,8 @@ class Mover {
   void takeFrom(Heap& source, Which which, std::size_t most);
   /// Whether the gaps cannot be filled, so that no page need be made.
   bool isHopeless();
+  /// Whether the device's limit has no room for all that is missing.
+  bool lacksRoom() const;
   void grow(bool late);
   PhysicalPage* create(std::uint32_t units, bool late);
   PhysicalPage* createOnDevice(std::uint32_t most, bool late);
@@ -67,6 +73,8 @@ class Mover {
   PhysicalPage* createOf(PageKind kind, std::uint32_t units, bool late);
   bool mayMix() const;
   PageKind kindBeside() const;
+  /// The heap beside this one, if free pages of the device may come from there; else null.
+  Heap* besideInReach() const;
   void takeFromBeside();
   bool isOfUse(const PhysicalPage& page, const Heap& source) const;
 
@@ -78,10 +86,12 @@ class Mover {
   const std::uint64_t began_ns_;
   std::uint64_t asked_ns_ = 0;  ///< of this miss, asking streams; page size does not affect it
   Reservation reserved_;
+  bool late_ = false;            ///< new pages are late ones, in the last attempt
   bool mixes_ = false;           ///< mayMix(), in the last attempt
   bool device_full_ = false;     ///< it has had no page for this request of overflow
   bool unparked_ = false;        ///< some pages were parked until this miss
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now
+  bool asks_all_ = false;        ///< how many streams are asked is no matter now
   bool unordered_ = false;       ///< in the last attempt, the device would not order the streams
   bool page_too_large_ = false;  ///< in any, a page was passed over: no gap had room for it
 };

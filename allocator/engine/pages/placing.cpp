@@ -62,19 +62,41 @@ static void takeFromParked(State& state, PhysicalPage& page) noexcept {
   page.parked = false;
 }
 
+// The heap beside has the same stream. Memory that comes from there counts as used until now.
+static void leaveForRevival(State& state, Heap& heap, Mapping& at) noexcept {
+  Mapping& from = *at.page->current;
+  Heap& source = *from.range->home;
+  heap.mutex().assertHeld();
+  source.mutex().assertHeld();
+  source.completion().noteLeft(from.last_use);
+  at.last_use = &source == &heap ? from.last_use : heap.completion().now();
+  state.table.makeStale(from);
+}
+
 // All leave before the first arrives: what arrives may merge the blocks that others leave.
 Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at) {
-  std::vector<Mapping*> from;
+  std::vector<Mapping*> from, beside;
   for (const Mapping* mapping : at) {
-    if (!mapping->page->parked) from.push_back(mapping->page->current);
+    if (mapping->page->parked) continue;
+    Mapping* const now = mapping->page->current;
+    (now->range->home == &heap ? from : beside).push_back(now);
   }
   prepareMoves(heap, at.size());
+  if (!beside.empty()) {
+    Heap& source = *beside.front()->range->home;
+    source.mutex().assertHeld();
+    takeOut(source, beside);
+  }
   takeOut(heap, from);
   for (Mapping* mapping : at) {
     PhysicalPage& page = *mapping->page;
-    mapping->last_use = page.parked ? page.home().last_use : page.current->last_use;
+    if (!page.parked) {
+      leaveForRevival(state, heap, *mapping);
+      continue;
+    }
+    mapping->last_use = page.home().last_use;
     heap.completion().noteLeft(mapping->last_use);
-    page.parked ? takeFromParked(state, page) : state.table.makeStale(*page.current);
+    takeFromParked(state, page);
   }
   Block* last = nullptr;
   for (Mapping* mapping : at) last = arrive(state, heap, *mapping, mapping->last_use);

@@ -30,10 +30,10 @@ Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcep
 /// for. The page has no current mapping, and the lock of the heap that counts it is held, too.
 Block* arrive(State& state, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
-/// Pages that lie wholly free in the heap, or that it has parked, come to where these stale
-/// mappings of theirs are. No device call. Returns the free block around the last. Pre: a scan
-/// under the same hold of the heap's lock has found those that lie free. Throws std::bad_alloc,
-/// changing nothing.
+/// Pages that lie wholly free in the heap, that it has parked, or that lie free in the heap beside
+/// it, come to where these stale mappings of theirs are. No device call. Returns the free block
+/// around the last. Pre: scans under the same hold of the heaps' locks have found those that lie
+/// free. Throws std::bad_alloc, changing nothing.
 Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at)
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in any heaps of a pool come to where these stale mappings of theirs

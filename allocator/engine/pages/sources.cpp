@@ -52,7 +52,8 @@ class Donors {
 bool Mover::fillGaps(bool waits, bool late) {
   unordered_ = false;
   mixes_ = mayMix();
-  pressed_ = mixes_ && heap_.overflow();  // pages of the host cost more than any search
+  pressed_ = false;
+  asks_all_ = mixes_ && heap_.overflow();  // pages of the host cost more than any search
   const bool recycles = state_.recycles();
   if (recycles) {
     giveBackSmall();
@@ -65,15 +66,16 @@ bool Mover::fillGaps(bool waits, bool late) {
   if (mixes_) takeFromBeside();
   if (from_ == PagesFrom::kNoNew) return reserved_.gapUnits() == 0;
   if (isHopeless()) return false;
-  grow(late);
+  const bool queued = from_ == PagesFrom::kQueued && !captured() && recycles;
+  if (!lacksRoom()) grow(late);
   if (reserved_.gapUnits() == 0) return true;
-  pressed_ = true;
+  pressed_ = asks_all_ = true;
   if (recycles) {
     takeFrom(heap_, Which::kAny, kNoLimit);
     takeFromOthers(Which::kComplete);
   }
-  grow(late);
-  const bool queued = from_ == PagesFrom::kQueued && !captured() && recycles;
+  if (lacksRoom() && queued) takeFromOthers(Which::kAny);
+  if (!lacksRoom()) grow(late);
   if (reserved_.gapUnits() > 0 && queued) takeFromOthers(Which::kAny);
   return reserved_.gapUnits() == 0 && !unordered_;
 }
@@ -92,7 +94,8 @@ std::size_t Mover::movableInCapture() const {
 void Mover::giveBackSmall() {
   constexpr std::uint32_t kPart = 4;
   const bool counts = state_.core.options.recycle != Recycle::kEager &&
-                      request_.capture == nullptr && heap_.pool().isDefault();
+                      request_.capture == nullptr && heap_.pool().isDefault() &&
+                      !state_.core.heaps.anyOverflow();
   if (!counts || !state_.cost.muchOverdrawn()) return;
   std::uint32_t large = 0;
   for (const Gap& gap : reserved_.gaps)
@@ -168,16 +171,16 @@ void Mover::seek(const std::vector<Heap*>& heaps, std::size_t most) {
 }
 
 void Mover::takeFromOthers(Which which) {
-  if (without(Mechanism::kOthersPages) && !pressed_) return;
+  if (without(Mechanism::kOthersPages) && !asks_all_) return;
   if (!state_.core.options.reusesAcrossStreams()) return;
   const std::size_t before = reserved_.steps.size();
-  std::size_t asked = pressed_ ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
+  std::size_t asked = asks_all_ ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
   for (HeapTable::Search search = beginSearch(); reserved_.gapUnits() > 0;) {
     const std::vector<Heap*> others = nextSources(search);
     looked += others.size();
-    if (others.empty() || (!pressed_ && looked > StreamProgress::kMostHeaps)) break;
+    if (others.empty() || (!asks_all_ && looked > StreamProgress::kMostHeaps)) break;
     if (which == Which::kComplete) seek(others, asked);
-    if (!pressed_) asked = 1;  // later requests ask the other streams; 0 would make no mark at all
+    if (!asks_all_) asked = 1;  // later requests ask the other streams; 0 would make no mark at all
     for (Heap* source : others) {
       if (which == Which::kAny && !state_.core.progress.answers(source->stream())) continue;
       takeFrom(*source, which, kNoLimit);
@@ -231,20 +234,24 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
 bool Mover::mayMix() const {
   if (!state_.core.heaps.anyOverflow() || pagesOf(heap_) == PageKind::kHost) return false;
   if (request_.capture != nullptr) return !heap_.overflow();
-  return request_.kind == SizeKind::kLarge && !captured();
+  return (request_.kind == SizeKind::kLarge || !heap_.overflow()) && !captured();
 }
 
 PageKind Mover::kindBeside() const {
   return heap_.overflow() ? PageKind::kDevice : PageKind::kOverflow;
 }
 
-// Free pages of the device that the heap beside this one has. It is the same stream's. A capture
-// takes only what is complete.
-void Mover::takeFromBeside() {
+// A capture takes only what is complete.
+Heap* Mover::besideInReach() const {
+  if (request_.capture != nullptr || !mayMix()) return nullptr;
   Heap* const beside = state_.core.heaps.beside(heap_);
-  if (reserved_.gapUnits() == 0 || request_.capture != nullptr || beside == nullptr ||
-      !beside->onPages())
-    return;
+  return beside != nullptr && beside->onPages() ? beside : nullptr;
+}
+
+// Free pages of the device that the heap beside this one has. It is the same stream's.
+void Mover::takeFromBeside() {
+  Heap* const beside = reserved_.gapUnits() == 0 ? nullptr : besideInReach();
+  if (beside == nullptr) return;
   takeFrom(*beside, Which::kAny, kNoLimit);
   const MutexLock lock(heap_.mutex());
   reserved_.noteUse(heap_.completion().now());
@@ -262,6 +269,12 @@ bool Mover::isOfUse(const PhysicalPage& page, const Heap& source) const {
 // Growth by more pages than this finds out first.
 static constexpr std::uint32_t kManyPages = 16;
 
+// The host's memory will serve a request of a full device. So pages that are made only to be given
+// back would be made in each step of a program.
+bool Mover::lacksRoom() const {
+  return mixes_ && !heap_.overflow() && reserved_.gapUnits() * kUnit > state_.core.limit.left();
+}
+
 // Pages that are made only to be given back cost a request that is refused most of its time. So
 // growth by many pages, or after a refusal, compares first. All that lies free in heaps and on the
 // device has to be enough. Where it is, that is one call. But a driver may find more than it says,
@@ -277,7 +290,7 @@ bool Mover::isHopeless() {
   if (pages <= (state_.answers.wasRefused() ? 1 : kManyPages)) return false;
   const PageKind kind = pagesOf(heap_);
   std::uint64_t free = freeBytes(state_.core.heaps.with(kind));
-  if (mixes_) free += freeBytes(state_.core.heaps.with(kindBeside()));
+  if (mixes_) free += freeDeviceBytes(state_.core.heaps.with(kindBeside()));
   if (request_.rounded() <= free) return false;
   std::uint64_t missing = roundUp(request_.rounded() - free, kUnit);
   if (mixes_ && heap_.overflow()) missing -= std::min(missing, state_.core.limit.left());

@@ -8,8 +8,8 @@ namespace {
 /// Walks to the right from one place until there is room for the request.
 class Walk {
  public:
-  Walk(const FreePageScan& scan, std::uint64_t number, std::uint64_t bytes, Address from)
-      : scan_(scan), number_(number), bytes_(bytes) {
+  Walk(const PagesInReach& pages, std::uint64_t number, std::uint64_t bytes, Address from)
+      : pages_(pages), number_(number), bytes_(bytes) {
     window_.from = window_.to = from;
   }
 
@@ -63,7 +63,8 @@ class Walk {
 
   // A page can be in one place only.
   bool countRevival(const Mapping& mapping) {
-    if (!mapping.accessible || !scan_.mayMove(*mapping.page) || mapping.page->considered == number_)
+    if (!mapping.accessible || !pages_.mayMove(*mapping.page) ||
+        mapping.page->considered == number_)
       return false;
     mapping.page->considered = number_;
     ++window_.revivals;
@@ -84,7 +85,7 @@ class Walk {
     return elsewhere;
   }
 
-  const FreePageScan& scan_;
+  const PagesInReach& pages_;
   const std::uint64_t number_;
   const std::uint64_t bytes_;
   Window window_;
@@ -104,7 +105,7 @@ Address runEnd(const Block& hole, std::uint64_t bytes) {
 /// The places in a hole, or before it, where windows of `bytes` may begin; each with the block that
 /// it is in.
 template <class Consider>
-void forEachStart(Block& hole, const FreePageScan& scan, std::uint64_t bytes, Consider consider) {
+void forEachStart(Block& hole, const PagesInReach& pages, std::uint64_t bytes, Consider consider) {
   const PageRange& range = rangeOf(hole);
   const Address end = runEnd(hole, bytes);
   Block& first = hole.prev && hole.prev->isFree() ? *hole.prev : hole;
@@ -115,19 +116,19 @@ void forEachStart(Block& hole, const FreePageScan& scan, std::uint64_t bytes, Co
   const Address last = std::min(hole.end() - kUnit, end - bytes);
   forEachMapping(range, hole.address(), last, [&](const Mapping& mapping) {
     if (mapping.placeEnd() > last) return;
-    const bool bars = !mapping.accessible || !scan.mayMove(*mapping.page);
+    const bool bars = !mapping.accessible || !pages.mayMove(*mapping.page);
     if (bars) consider(hole, mapping.placeEnd());
   });
 }
 
 }  // namespace
 
-std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
+std::optional<Window> bestWindow(Heap& heap, const Request& request, const PagesInReach& pages,
                                  std::uint64_t& last, const PageRange* only) {
   const std::uint64_t bytes = request.rounded();
   std::optional<Window> best;
   const auto consider = [&](Block& first, Address from) {
-    const std::optional<Window> window = Walk(scan, ++last, bytes, from).windowIn(first);
+    const std::optional<Window> window = Walk(pages, ++last, bytes, from).windowIn(first);
     if (window && (!best || window->betterThan(*best))) best = window;
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
@@ -136,7 +137,7 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreeP
     const PageRange& range = rangeOf(*hole);
     const Address fresh = std::max(range.placeOfUnit(range.touched), hole->address());
     if (hole->next == nullptr && fresh < hole->end()) consider(*hole, fresh);
-    if (only == nullptr) forEachStart(*hole, scan, bytes, consider);
+    if (only == nullptr) forEachStart(*hole, pages, bytes, consider);
   }
   return best;
 }

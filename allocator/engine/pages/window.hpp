@@ -28,12 +28,24 @@ struct Window {
   }
 };
 
+/// The pages that may come back to stale mappings of a heap's: its own, and those of the device in
+/// the heap beside it (overflow). Both scans were made under the same hold of the heaps' locks.
+struct PagesInReach {
+  const FreePageScan& own;
+  const FreePageScan* beside = nullptr;
+
+  bool mayMove(const PhysicalPage& page) const {
+    if (own.mayMove(page)) return true;
+    return beside != nullptr && page.kind == PageKind::kDevice && !page.parked &&
+           beside->mayMove(page);
+  }
+};
+
 /// The window for a request that takes the least mapping. Windows with a stale mapping whose page
 /// is in use elsewhere are passed over. `only`: considers just the window at that range's end,
-/// where pages of any size fit. None when no run of free blocks and holes is large enough. `scan`
-/// was made under the same hold of the heap's lock. `last`: the last number that was given
-/// (State::number).
-std::optional<Window> bestWindow(Heap& heap, const Request& request, const FreePageScan& scan,
+/// where pages of any size fit. None when no run of free blocks and holes is large enough. `last`:
+/// the last number that was given (State::number).
+std::optional<Window> bestWindow(Heap& heap, const Request& request, const PagesInReach& pages,
                                  std::uint64_t& last, const PageRange* only = nullptr)
     CISTERN_REQUIRES(heap.mutex());
 

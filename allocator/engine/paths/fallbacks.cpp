@@ -70,7 +70,8 @@ Block* goThrough(std::span<const Step> steps, Engine& engine, Heap& heap, const 
     {
       const InHand in_hand(engine);
       if (Block* block = firstOf(steps, engine, heap, request)) return block;
-      // Memory that others have freed meanwhile may lie in their caches, or still be in their hands.
+      // Memory that others have freed meanwhile may lie in their caches, or still be in their
+      // hands.
       if (!flushCaches(engine) && in_hand.alone()) return nullptr;
     }
     if (!InHand::waitForOthers(engine)) return nullptr;

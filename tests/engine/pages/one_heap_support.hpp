@@ -73,7 +73,7 @@ struct OneHeapOfPages {
   std::optional<pages::Window> windowFor(std::uint64_t bytes, bool fresh_only = false) {
     const MutexLock lock(heap.mutex());
     const pages::FreePageScan scan(heap, scans);
-    return bestWindow(heap, request(bytes), scan, windows, fresh_only ? newest_large : nullptr);
+    return bestWindow(heap, request(bytes), {scan}, windows, fresh_only ? newest_large : nullptr);
   }
 
   SizeRules rules{Options{}};
