@@ -66,7 +66,7 @@ bool Mover::fillGaps(bool waits, bool late) {
   if (mixes_) takeFromBeside();
   if (from_ == PagesFrom::kNoNew) return reserved_.gapUnits() == 0;
   if (isHopeless()) return false;
-  const bool queued = from_ == PagesFrom::kQueued && !captured() && recycles;
+  const auto queued = [&] { return from_ == PagesFrom::kQueued && !captured() && recycles; };
   if (!lacksRoom()) grow(late);
   if (reserved_.gapUnits() == 0) return true;
   pressed_ = asks_all_ = true;
@@ -74,9 +74,9 @@ bool Mover::fillGaps(bool waits, bool late) {
     takeFrom(heap_, Which::kAny, kNoLimit);
     takeFromOthers(Which::kComplete);
   }
-  if (lacksRoom() && queued) takeFromOthers(Which::kAny);
+  if (lacksRoom() && queued()) takeFromOthers(Which::kAny);
   if (!lacksRoom()) grow(late);
-  if (reserved_.gapUnits() > 0 && queued) takeFromOthers(Which::kAny);
+  if (reserved_.gapUnits() > 0 && queued()) takeFromOthers(Which::kAny);
   return reserved_.gapUnits() == 0 && !unordered_;
 }
 
