@@ -9,9 +9,9 @@ namespace {
 
 /// Training in small: weights that stay, layers whose outputs live until the backward pass,
 /// workspaces, and blocks at the peak that are much larger than the rest.
-class Steps {
+class TrainingSteps {
  public:
-  Steps(unsigned seed, PoolRig& rig) : rig_(rig), stream_(rig.stream()) {
+  TrainingSteps(unsigned seed, PoolRig& rig) : rig_(rig), stream_(rig.stream()) {
     std::mt19937 random(seed);
     const auto between = [&](unsigned least, unsigned most) {
       return least + unsigned(random() % (most - least + 1));
@@ -23,11 +23,11 @@ class Steps {
     }
     for (unsigned i = between(1, 3); i > 0; --i) largest_.push_back(unit * between(8, 40));
   }
-  ~Steps() {
+  ~TrainingSteps() {
     for (void* block : weights_) rig_.free(block);
   }
-  Steps(const Steps&) = delete;
-  Steps& operator=(const Steps&) = delete;
+  TrainingSteps(const TrainingSteps&) = delete;
+  TrainingSteps& operator=(const TrainingSteps&) = delete;
 
   void one() {
     std::vector<void*> kept;
@@ -70,7 +70,7 @@ std::uint64_t callsFor(PoolRig& rig) {
 /// What the last of many steps take in all.
 std::uint64_t callsOfLast(PoolRig& rig, unsigned seed) {
   constexpr int kSteps = 16, kLast = 4;
-  Steps steps(seed, rig);
+  TrainingSteps steps(seed, rig);
   for (int i = 0; i < kSteps - kLast; ++i) steps.one();
   const std::uint64_t before = callsFor(rig);
   for (int i = 0; i < kLast; ++i) steps.one();
