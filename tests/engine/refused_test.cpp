@@ -1,7 +1,6 @@
 // A request is refused only where giving back all that lies free would not have served it.
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <random>
 #include <thread>
 
@@ -75,37 +74,11 @@ class Program {
   std::vector<void*> held_;
 };
 
-sim::SimConfig forThreads(unsigned count) { return simOf((count * 8 + 16) * kMiB, 1'000'000); }
-
-/// An allocator whose thread may lose the processor in the middle of a call of the device's.
-struct InterruptedRig {
-  InterruptedRig(const char* conf, unsigned seed, unsigned count)
-      : work(forThreads(count)),
-        device(work.device()),
-        allocator(device, optionsOf(conf)),
-        random(seed) {
-    device.before = [this](Call call) {
-      if (call != Call::kMalloc && call != Call::kFree && call != Call::kCreatePage) return;
-      if (next() % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    };
-  }
-  void touch(Stream, void*) {}
-  unsigned next() {
-    const std::lock_guard lock(mutex);
-    return unsigned(random());
-  }
-
-  SimWork work;
-  InterposedDevice device;
-  CachingAllocator allocator;
-  std::mutex mutex;
-  std::mt19937 random;
-};
-
 /// Returns how many requests were refused of threads that hold one block each, of 4 MiB at most,
 /// which are all used on a third stream. Meanwhile another one does `beside`, over and over.
-template <class Rig, class Beside>
-int refusalsOfThreads(Rig& rig, unsigned seed, unsigned count, Beside beside) {
+template <class Beside>
+int refusalsOfThreads(const char* conf, unsigned seed, unsigned count, Beside beside) {
+  SimRig rig(conf, simOf((count * 8 + 16) * kMiB, 1'000'000));
   const Streams streams(rig.allocator, 3);
   std::atomic<int> refused{0};
   std::atomic<unsigned> working{count};
@@ -131,20 +104,9 @@ int refusalsOfThreads(Rig& rig, unsigned seed, unsigned count, Beside beside) {
   for (std::jthread& thread : threads) thread.join();
   return refused;
 }
-template <class Beside>
-int refusalsOfThreads(const char* conf, unsigned seed, unsigned count, Beside beside) {
-  SimRig rig(conf, forThreads(count));
-  return refusalsOfThreads(rig, seed, count, beside);
-}
 
-template <class Rig>
-void restAwhile(Rig&, const Streams&) {
-  std::this_thread::yield();
-}
-template <class Rig>
-void emptyTheCache(Rig& rig, const Streams&) {
-  rig.allocator.emptyCache();
-}
+void restAwhile(SimRig&, const Streams&) { std::this_thread::yield(); }
+void emptyTheCache(SimRig& rig, const Streams&) { rig.allocator.emptyCache(); }
 /// Hits, which ask now and then whether what waits is complete.
 void useSmallBlocks(SimRig& rig, const Streams& streams) {
   void* const block = rig.allocator.allocate(512, streams[0]);
@@ -152,32 +114,16 @@ void useSmallBlocks(SimRig& rig, const Streams& streams) {
   rig.allocator.free(block);
 }
 
-constexpr const char* kBackings[] = {"backing:pages", "backing:pages,recycle:off",
-                                     "backing:segments"};
-
 }  // namespace
 
 TEST_CASE("no thread is refused memory that others have in hand for a moment",
           "[engine][threads]") {
-  for (const char* conf : kBackings) {
+  for (const char* conf : {"backing:pages", "backing:pages,recycle:off", "backing:segments"}) {
     CAPTURE(conf);
     for (unsigned seed = 0; seed < 10; ++seed) {
-      CHECK(refusalsOfThreads(conf, seed, 6, restAwhile<SimRig>) == 0);
-      CHECK(refusalsOfThreads(conf, seed, 4, emptyTheCache<SimRig>) == 0);
+      CHECK(refusalsOfThreads(conf, seed, 6, restAwhile) == 0);
+      CHECK(refusalsOfThreads(conf, seed, 4, emptyTheCache) == 0);
       CHECK(refusalsOfThreads(conf, seed, 2, useSmallBlocks) == 0);
-    }
-  }
-}
-
-TEST_CASE("no thread is refused what another has that lost the processor", "[engine][threads]") {
-  for (const char* conf : kBackings) {
-    CAPTURE(conf);
-    for (unsigned seed = 0; seed < 3; ++seed) {
-      InterruptedRig resting(conf, seed, 6), emptied(conf, seed, 4);
-      CHECK(refusalsOfThreads(resting, seed, 6, restAwhile<InterruptedRig>) == 0);
-      CHECK(refusalsOfThreads(emptied, seed, 4, emptyTheCache<InterruptedRig>) == 0);
-      resting.allocator.audit();
-      emptied.allocator.audit();
     }
   }
 }
