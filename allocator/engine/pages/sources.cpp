@@ -90,7 +90,8 @@ std::size_t Mover::movableInCapture() const {
 
 // A program whose streams pass memory on moves pages all the time, and they are as small as its
 // first requests. So once that has cost much, pages a quarter as large as a new one, or less, go
-// back. Larger ones are made of them, so that there are fewer to move from then on.
+// back. Larger ones are made of them, so that there are fewer to move from then on. On a device so
+// full that it overflows, the small ones would be made again.
 void Mover::giveBackSmall() {
   constexpr std::uint32_t kPart = 4;
   const bool counts = state_.core.options.recycle != Recycle::kEager &&
