@@ -150,13 +150,13 @@ macro(cistern_compile_together batch)
   endif()
 endmacro()
 
-# cistern_library(name [TOGETHER] [SCALAR] [FOLDERS sub…] LINKS target…): a static library of the
+# cistern_library(name [TOGETHER] [SCALAR] [FOLDERS sub…] [COLD sub…] LINKS target…): a static library of the
 # calling folder's sources. Headers are included from the root of the repository
 # ("allocator/base/types.hpp"). TOGETHER: compiled as cistern_compile_together says, where it does not
-# matter what is inlined into what.
+# matter what is inlined into what. COLD: the folders for which that holds alone.
 function(cistern_library target)
-  cmake_parse_arguments(arg "SCALAR;TOGETHER" "" "FOLDERS;LINKS" ${ARGN})
-  cistern_sources(sources ${arg_FOLDERS})
+  cmake_parse_arguments(arg "SCALAR;TOGETHER" "" "FOLDERS;COLD;LINKS" ${ARGN})
+  cistern_sources(sources ${arg_FOLDERS} ${arg_COLD})
   if(sources)
     add_library(${target} STATIC ${sources})
     set(scope PUBLIC)
@@ -172,6 +172,12 @@ function(cistern_library target)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   elseif(sources AND CISTERN_PRECOMPILE AND NOT CMAKE_UNITY_BUILD)
     target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp)
+  endif()
+  if(arg_COLD AND NOT DEFINED CMAKE_UNITY_BUILD)
+    list(JOIN arg_COLD "|" cold)
+    list(FILTER sources INCLUDE REGEX "/(${cold})/[^/]*$")
+    set_source_files_properties(${sources} PROPERTIES UNITY_GROUP cold)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   endif()
   if(arg_SCALAR)
     cistern_scalar(${target})
