@@ -3,6 +3,8 @@
 include_guard(GLOBAL)
 
 option(CISTERN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+set(CISTERN_SUITES all CACHE STRING "Which tests a build has: all, products, threads or quick (tests/CMakeLists.txt)")
+set_property(CACHE CISTERN_SUITES PROPERTY STRINGS all products threads quick)
 option(CISTERN_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(CISTERN_COMMAND "Build the `cistern` command, which needs CLI11, nlohmann_json and zlib"
        ${PROJECT_IS_TOP_LEVEL})

@@ -37,7 +37,7 @@ std::string mutate(std::string text, std::mt19937& random) {
   return text;
 }
 
-TEST_CASE("a mutated conf is taken or refused, and what is taken reads back", "[one-thread]") {
+TEST_CASE("a mutated conf is taken or refused, and what is taken reads back", "[long]") {
   std::mt19937 random(20261);
   int taken = 0;
   for (int round = 0; round < 30000; ++round) {

@@ -56,7 +56,7 @@ std::vector<nlohmann::json> replayRecorded(const std::vector<std::string>& how) 
 }  // namespace
 
 TEST_CASE("torch is as efficient as PyTorch was, and cistern at least as efficient as torch",
-          "[one-thread]") {
+          "[long]") {
   const auto rows = replayRecorded({"--policy", "torch-rules,cistern"});
   REQUIRE(rows.size() == 2 * std::size(kRecorded));
   for (std::size_t i = 0; i < std::size(kRecorded); ++i) {
@@ -69,7 +69,7 @@ TEST_CASE("torch is as efficient as PyTorch was, and cistern at least as efficie
 }
 
 TEST_CASE("programs that nothing was tuned on are served as well, and the models hold for them",
-          "[one-thread]") {
+          "[long]") {
   for (const Later& later : kLater) {
     const Outcome outcome =
         runCommand({"replay", recordedTrace(later.trace), "--device", "sim", "--json", "--policy",
@@ -87,7 +87,7 @@ TEST_CASE("programs that nothing was tuned on are served as well, and the models
   }
 }
 
-TEST_CASE("the model of expandable segments reserves what PyTorch did with them", "[one-thread]") {
+TEST_CASE("the model of expandable segments reserves what PyTorch did with them", "[long]") {
   const auto rows = replayRecorded({"--policy", "torch-expandable"});
   REQUIRE(rows.size() == std::size(kRecorded));
   for (std::size_t i = 0; i < std::size(kRecorded); ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("the model of expandable segments reserves what PyTorch did with them"
 }
 
 // On one trace it is off by 0.04: how the driver orders what it looks over is not known.
-TEST_CASE("the model of the driver's pool reserves about what the pool did", "[one-thread]") {
+TEST_CASE("the model of the driver's pool reserves about what the pool did", "[long]") {
   const auto rows = replayRecorded({"--policy", "driver-pool"});
   REQUIRE(rows.size() == std::size(kRecorded));
   for (std::size_t i = 0; i < std::size(kRecorded); ++i) {
@@ -109,7 +109,7 @@ TEST_CASE("the model of the driver's pool reserves about what the pool did", "[o
   }
 }
 
-TEST_CASE("the models hold to the streams' order", "[one-thread]") {
+TEST_CASE("the models hold to the streams' order", "[long]") {
   for (const char* policy : {"torch-expandable", "driver-pool"}) {
     const Outcome outcome =
         runCommand({"replay", "--device", "sim", "--check", "--gpu-lag-us", "2000", "--json",
@@ -136,7 +136,7 @@ TEST_CASE("held to a capacity, expandable segments give back what is free") {
 }
 
 TEST_CASE("cistern serves each program within the capacity that PyTorch needed, but for 1%",
-          "[one-thread]") {
+          "[long]") {
   const auto rows = replayRecorded({"--fit"});
   REQUIRE(rows.size() == std::size(kRecorded));
   for (std::size_t i = 0; i < std::size(kRecorded); ++i) {

@@ -93,7 +93,7 @@ TEST_CASE("the scenario of the fault tests runs without faults", "[engine]") {
   CHECK_FALSE(runWith([](sim::FaultPlan&) {}));
 }
 
-TEST_CASE("any one device call may fail", "[engine][one-thread]") {
+TEST_CASE("any one device call may fail", "[engine][long]") {
   for (ErrorKind kind : {ErrorKind::kOutOfMemory, ErrorKind::kOther}) {
     std::uint64_t nth = 0;
     for (bool met = true; met;) {
@@ -133,7 +133,7 @@ TEST_CASE("every call of one kind may fail for good", "[engine]") {
   }
 }
 
-TEST_CASE("calls may fail at random", "[engine][one-thread]") {
+TEST_CASE("calls may fail at random", "[engine][long]") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SimWork work(simOf(64 * kMiB, 20'000));
     const Streams streams(work.device(), 3);

@@ -420,7 +420,7 @@ TEST_CASE("a new stream that cannot be ordered after the old one gets nothing", 
   CHECK(rig.written(4 * kMiB, young) == block);
 }
 
-TEST_CASE("any one device call may fail while streams are forgotten", "[engine][one-thread]") {
+TEST_CASE("any one device call may fail while streams are forgotten", "[engine][long]") {
   std::uint64_t nth = 0;
   for (bool met = true; met;) {
     INFO("call " << ++nth);

@@ -8,7 +8,7 @@
 namespace cistern::test {
 
 TEST_CASE("a million live blocks cost at most 128 bytes of host memory each",
-          "[engine][one-thread]") {
+          "[engine][long]") {
   const std::size_t count = kSlowBuild ? 50'000 : 1'000'000;
   SimRig rig("", simOf(2 * kTiB));
   std::vector<void*> blocks;
@@ -27,7 +27,7 @@ TEST_CASE("a million live blocks cost at most 128 bytes of host memory each",
 // By then free blocks lie between those in use, and tables were outgrown.
 TEST_CASE(
     "a hundred thousand blocks that replaced others cost at most 128 bytes of host memory each",
-    "[engine][one-thread]") {
+    "[engine][long]") {
   const std::size_t count = kSlowBuild ? 20'000 : 100'000;
   const std::size_t most = kSlowBuild ? 160 : 128;  // of fewer, what there is once weighs more
   SimRig rig("", simOf(2 * kTiB));
@@ -61,7 +61,7 @@ TEST_CASE("a thousand streams have a heap each, and their memory comes back", "[
   CHECK(takenOf(rig.sim()) == 0);
 }
 
-TEST_CASE("segments come and go by the thousand", "[engine][one-thread]") {
+TEST_CASE("segments come and go by the thousand", "[engine][long]") {
   SimRig rig("", simOf(512 * kGiB));
   for (int round = 0; round < 3; ++round) {
     std::vector<void*> blocks;

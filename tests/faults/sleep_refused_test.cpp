@@ -119,7 +119,7 @@ struct Refusing {
 }  // namespace
 
 TEST_CASE("whichever request for host memory of a sleep or a wake is refused, nothing is lost",
-          "[faults][sleep][one-thread]") {
+          "[faults][sleep][long]") {
   const RefusedVerb verb = GENERATE(RefusedVerb::kSleep, RefusedVerb::kSleepAfter,
                                     RefusedVerb::kFrees, RefusedVerb::kWake);
   const bool lasting = GENERATE(false, true);

@@ -26,7 +26,7 @@ void requireEach(Counts& counts, std::initializer_list<const char*> names) {
 
 }  // namespace
 
-TEST_CASE("in a storm of sleep, wake and all else nothing is lost", "[faults][sleep][one-thread]") {
+TEST_CASE("in a storm of sleep, wake and all else nothing is lost", "[faults][sleep][long]") {
   Counts counts;
   for (const std::uint64_t seed : {1u, 2u}) run({seed}, kSlowBuild ? 5'000 : 40'000, counts);
 #if defined(CISTERN_COUNTS_HOST_MEMORY)

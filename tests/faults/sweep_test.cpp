@@ -32,7 +32,7 @@ constexpr const char* kBackings[] = {"backing:pages", "backing:segments",
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 
 TEST_CASE("any request for host memory may be refused, and all that follow it",
-          "[faults][one-thread]") {
+          "[faults][long]") {
   const std::uint64_t which = GENERATE(range(0u, 4u));
   const bool lasting = GENERATE(false, true);
   const char* const backing = kBackings[which];
@@ -56,7 +56,7 @@ TEST_CASE("any request for host memory may be refused, and all that follow it",
 }
 
 TEST_CASE("what the device will not have back at that moment goes back later",
-          "[faults][one-thread]") {
+          "[faults][long]") {
   const char* const backing = GENERATE("backing:pages", "backing:segments");
   bool any = true;
   for (std::uint64_t nth = 1; any; ++nth) {
@@ -77,7 +77,7 @@ TEST_CASE("what the device will not have back at that moment goes back later",
 
 #endif
 
-TEST_CASE("any one device call may be refused", "[faults][one-thread]") {
+TEST_CASE("any one device call may be refused", "[faults][long]") {
   const std::uint64_t which = GENERATE(range(0u, 4u));
   const ErrorKind kind = GENERATE(ErrorKind::kOutOfMemory, ErrorKind::kOther);
   const char* const backing = kBackings[which];

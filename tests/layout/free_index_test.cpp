@@ -109,7 +109,7 @@ TEST_CASE("removing from anywhere keeps a bin's invariants") {
   }
 }
 
-TEST_CASE("no right spine of a heap is longer than a logarithm", "[one-thread]") {
+TEST_CASE("no right spine of a heap is longer than a logarithm", "[long]") {
   for (Order order : kOrders) {
     IndexedBlocks blocks;
     for (std::uint64_t granule : granulesInOrder(order, 65'535)) blocks.insert(3, granule * 3);

@@ -193,7 +193,7 @@ TEST_CASE("the wilderness serves only what nothing else does", "[layout][holes]"
   }
 }
 
-TEST_CASE("memory comes to holes and goes from free blocks as in a naive model", "[one-thread]") {
+TEST_CASE("memory comes to holes and goes from free blocks as in a naive model", "[long]") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("seed " << seed);
     HolesAndModel pair(seed);

@@ -159,28 +159,28 @@ void followsTheOracle(const Program& program) {
   follows(program, 3'000, test::kSlowBuild ? 25'000 : 100'000, 10'000);
 }
 
-TEST_CASE("small blocks of a few equal sizes go where the oracle puts them", "[one-thread]") {
+TEST_CASE("small blocks of a few equal sizes go where the oracle puts them", "[long]") {
   followsTheOracle({.sizes = oneOf({1, 1, 2, 3, 3, 8})});
 }
 
-TEST_CASE("blocks of log-uniform size go where the oracle puts them", "[one-thread]") {
+TEST_CASE("blocks of log-uniform size go where the oracle puts them", "[long]") {
   followsTheOracle({.sizes = logUniform(1, 2048)});
 }
 
-TEST_CASE("large blocks go where the oracle puts them", "[one-thread]") {
+TEST_CASE("large blocks go where the oracle puts them", "[long]") {
   followsTheOracle({.sizes = logUniform(4'000, 1'000'000), .segment_granules = 400'000});
 }
 
-TEST_CASE("many large blocks of nearly one size go where the oracle puts them", "[one-thread]") {
+TEST_CASE("many large blocks of nearly one size go where the oracle puts them", "[long]") {
   followsTheOracle({.sizes = logUniform(70'000, 71'500), .segment_granules = 1'000'000});
 }
 
-TEST_CASE("a remainder below the least stays with its block, as in the oracle", "[one-thread]") {
+TEST_CASE("a remainder below the least stays with its block, as in the oracle", "[long]") {
   followsTheOracle({.sizes = logUniform(1, 8192), .rules = {.min_remainder = 700}});
 }
 
 TEST_CASE("a block too large to split serves only large requests that fit it, as in the oracle",
-          "[one-thread]") {
+          "[long]") {
   const SplitRules rules{.min_remainder = 3, .max_split = 9'000, .max_non_split_rounding = 2'000};
   followsTheOracle({.sizes = logUniform(500, 30'000), .segment_granules = 8'000, .rules = rules});
 }

@@ -247,12 +247,12 @@ void runRandomPrograms(const std::array<const char*, 4>& confs, const sim::SimCo
 }  // namespace
 
 TEST_CASE("no order is needed between a graph and what was queued before its capture",
-          "[pools][one-thread]") {
+          "[pools][long]") {
   runRandomPrograms(kConfs, simOf(192 * kMiB, 5'000));
 }
 
 TEST_CASE("no order is needed either where the memory of the host serves",
-          "[pools][overflow][pages][one-thread]") {
+          "[pools][overflow][pages][long]") {
   runRandomPrograms(kOverflowConfs, overflowing(40 * kMiB, 512 * kMiB, 5'000));
 }
 

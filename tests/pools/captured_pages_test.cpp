@@ -109,7 +109,7 @@ TEST_CASE("graphs that share pages at different addresses keep every word, as do
   });
 }
 
-TEST_CASE("a capture moves what it has itself captured and freed", "[pools][pages][one-thread]") {
+TEST_CASE("a capture moves what it has itself captured and freed", "[pools][pages][long]") {
   HolesRig rig;
   const std::int64_t reserved = rig.reservedBy(rig.pool.id());
   Graph graph(rig.pools);
@@ -163,7 +163,7 @@ TEST_CASE("what a graph reaches stays mapped while its page is elsewhere, and go
 }
 
 TEST_CASE("a page that a graph reaches from another address leaves its pool for nobody",
-          "[pools][pages][one-thread]") {
+          "[pools][pages][long]") {
   HolesRig rig;
   Graph second(rig.pools);
   {

@@ -120,7 +120,7 @@ TEST_CASE("graphs replayed again and again among eager allocations keep every wo
 }
 
 TEST_CASE("what a pool with use_on_oom has cached serves the default pool when it has 95 % of all",
-          "[pools][gpu-too][one-thread]") {
+          "[pools][gpu-too][long]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
     Device& device = work.device();

@@ -219,7 +219,7 @@ TEST_CASE(
 }
 
 TEST_CASE("graphs whose layers leave holes of many sizes need the same in either order",
-          "[pools][pages][one-thread]") {
+          "[pools][pages][long]") {
   if (kTightBounds) return skipped("bounds are tight");  // fewer free pieces are told apart
   checkOrders("shrinking", shrinking);
   checkOrders("transformer", transformer);

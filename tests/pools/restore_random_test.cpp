@@ -174,7 +174,7 @@ class RandomRun {
 
 }  // namespace
 
-TEST_CASE("pools are set back in order whatever happened since", "[pools][one-thread]") {
+TEST_CASE("pools are set back in order whatever happened since", "[pools][long]") {
   constexpr std::uint64_t kSeeds = kSlowBuild ? 400 : 1'500;
   Done done;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {

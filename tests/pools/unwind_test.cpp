@@ -153,7 +153,7 @@ std::uint64_t failEachCall(Before before, const char* conf, ErrorKind kind, std:
 }  // namespace
 
 TEST_CASE("any one device call of a capture may fail, and nothing of it is left",
-          "[pools][one-thread]") {
+          "[pools][long]") {
   std::uint64_t captures = 0;
   for (const char* conf : kConfs) {
     const std::uint64_t stride = kSlowBuild ? 61 : conf == kConfs[0] ? 1 : 3;
@@ -167,7 +167,7 @@ TEST_CASE("any one device call of a capture may fail, and nothing of it is left"
 }
 
 TEST_CASE("a capture may be abandoned at any operation, and nothing of it is left",
-          "[pools][one-thread]") {
+          "[pools][long]") {
   for (const Before before : kBefores) {
     Ground ground(before, kConfs[0]);
     for (int at = 0; at <= CaptureProgram::kOperations + 1; at += kSlowBuild ? 17 : 1) {
@@ -185,7 +185,7 @@ TEST_CASE("a capture may be abandoned at any operation, and nothing of it is lef
 }
 
 TEST_CASE("what the device would not take back from an abandoned capture goes at emptyCache",
-          "[pools][one-thread]") {
+          "[pools][long]") {
   for (const Before before : kBefores) {
     for (const Call call : {Call::kReleasePage, Call::kUnmap, Call::kFree}) {
       Ground ground(before, kConfs[0]);

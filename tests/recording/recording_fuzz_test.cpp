@@ -65,7 +65,7 @@ TEST_CASE("a damaged RMM log is a recording or refused") {
   requireReadAndRefused(fuzz(content, 12));
 }
 
-TEST_CASE("a damaged PyTorch snapshot is recordings or refused", "[one-thread]") {
+TEST_CASE("a damaged PyTorch snapshot is recordings or refused", "[long]") {
   for (int protocol = 0; protocol <= 5; ++protocol) {
     const std::string path =
         fmt::format("{}/tests/trace/samples/snapshot.p{}.pickle", CISTERN_SOURCE_DIR, protocol);

@@ -181,7 +181,7 @@ TEST_CASE("gzip that unpacks to more than any program's is refused, unless it is
 }
 
 TEST_CASE("what takes a hundredth of its length packed is taken whatever its length",
-          "[one-thread]") {
+          "[long]") {
   // Digits that do not repeat, and behind them a run that does.
   std::string content;
   std::mt19937_64 random(1);

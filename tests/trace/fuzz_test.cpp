@@ -55,14 +55,14 @@ TEST_CASE("a damaged RMM log is read or refused") {
   requireBothOutcomes(fuzz(content, 2));
 }
 
-TEST_CASE("a damaged PyTorch snapshot is read or refused", "[one-thread]") {
+TEST_CASE("a damaged PyTorch snapshot is read or refused", "[long]") {
   for (unsigned protocol = 0; protocol <= 5; ++protocol) {
     const std::string name = "snapshot.p" + std::to_string(protocol) + ".pickle";
     requireBothOutcomes(fuzz(loadFile(samplePath(name)), 3 + protocol));
   }
 }
 
-TEST_CASE("a damaged gzip file is read or refused", "[one-thread]") {
+TEST_CASE("a damaged gzip file is read or refused", "[long]") {
   const TemporaryFile whole("whole.trace.gz");
   writeTrace(parsed("a 1 0 0\na 2 3 4\nf 0 1\n"), whole.path());
   std::ifstream in(whole.path(), std::ios::binary);

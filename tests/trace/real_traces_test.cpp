@@ -24,7 +24,7 @@ std::filesystem::path tracePath(const std::string& name) {
   return std::filesystem::path(CISTERN_SOURCE_DIR) / "bench/traces" / (name + ".trace.gz");
 }
 
-TEST_CASE("every recorded trace is read whole", "[one-thread]") {
+TEST_CASE("every recorded trace is read whole", "[long]") {
   for (const Known& known : kKnown) {
     const Trace trace = readTrace(tracePath(known.name));
     audit(trace);

@@ -128,7 +128,7 @@ TEST_CASE("old opcodes, marks and the memo work as in Python") {
 }
 
 TEST_CASE("nesting without end, cycles and doubling cost neither stack nor memory",
-          "[one-thread]") {
+          "[long]") {
   const std::size_t deep = 1'000'000;
   CHECK(pickleComplaint(std::string(deep, ']') + std::string(deep - 1, 'a') + ".") == "");
   CHECK(pickleComplaint("]q\0h\0a."s) == "");

@@ -190,7 +190,7 @@ TEST_CASE("a program that repeats itself on two streams comes to make no device 
 }
 
 TEST_CASE("64 streams that are each used once for a gibibyte reserve no more than one",
-          "[engine][pages][one-thread]") {
+          "[engine][pages][long]") {
   if (kTightBounds) return skipped("bounds are tight");  // a mark of 64 streams takes more looks
   for (const std::uint64_t capacity : capacities()) {
     INFO(capacity << " GiB");
@@ -209,7 +209,7 @@ TEST_CASE("64 streams that are each used once for a gibibyte reserve no more tha
 }
 
 TEST_CASE("memory of streams that were destroyed is found again when there is no other",
-          "[engine][pages][one-thread]") {
+          "[engine][pages][long]") {
   SimRig rig("", simOf(4 * kGiB, 5'000));
   for (int i = 0; i < 64; ++i) {
     const Stream stream = rig.stream();
@@ -223,7 +223,7 @@ TEST_CASE("memory of streams that were destroyed is found again when there is no
 }
 
 TEST_CASE("a request that grows by a percent 500 times reserves no more than it takes",
-          "[engine][pages][one-thread]") {
+          "[engine][pages][long]") {
   for (const std::uint64_t capacity : capacities()) {
     for (const std::uint64_t lag : std::initializer_list<std::uint64_t>{0, 1'000'000}) {
       INFO(capacity << " GiB, lag " << lag);

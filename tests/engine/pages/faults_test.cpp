@@ -143,7 +143,7 @@ TEST_CASE("the scenario of the page faults does all that pages can", "[engine][p
 }
 
 TEST_CASE("any one device call may fail while pages come, move and go",
-          "[engine][pages][one-thread]") {
+          "[engine][pages][long]") {
   constexpr std::uint64_t kStride = kSlowBuild ? 7 : 1;
   std::uint64_t first = 0;  // another with each configuration, so that each call fails in some
   for (const char* conf : kConfs) {
@@ -159,7 +159,7 @@ TEST_CASE("any one device call may fail while pages come, move and go",
   }
 }
 
-TEST_CASE("any one call of each kind that pages use may fail", "[engine][pages][one-thread]") {
+TEST_CASE("any one call of each kind that pages use may fail", "[engine][pages][long]") {
   for (Call call : {Call::kReserve, Call::kCreatePage, Call::kReleasePage, Call::kMap,
                     Call::kSetAccess, Call::kUnmap, Call::kRecordEvent, Call::kWaitEvent}) {
     std::uint64_t nth = 1;

@@ -89,12 +89,12 @@ void packs(std::size_t streams) {
 }  // namespace
 
 TEST_CASE("on one stream every request that whole free pages suffice for is served",
-          "[engine][pages][one-thread]") {
+          "[engine][pages][long]") {
   packs(1);
 }
 
 TEST_CASE("on several streams every request that whole free pages suffice for is served",
-          "[engine][pages][one-thread]") {
+          "[engine][pages][long]") {
   packs(3);
 }
 
