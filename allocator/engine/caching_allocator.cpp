@@ -17,7 +17,6 @@
 #include "allocator/engine/reports/histories.hpp"
 #include "allocator/engine/reports/misuse.hpp"
 #include "allocator/engine/reports/snapshot.hpp"
-#include "allocator/engine/settling/settle.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
@@ -133,9 +132,7 @@ void CachingAllocator::setMisuseHook(MisuseHook hook) {
 // ---- What there is -----------------------------------------------------------------------------
 
 void CachingAllocator::resetPeakStats() { engine_->here("resetPeakStats").totals.resetPeaks(); }
-std::uint64_t CachingAllocator::takePeak() {
-  return cistern::takePeak(engine_->here("takePeak"), StatSums::kProgram);
-}
+std::uint64_t CachingAllocator::takePeak() { return cistern::takePeak(engine_->here("takePeak")); }
 void CachingAllocator::resetAccumulatedStats() {
   engine_->here("resetAccumulatedStats").totals.resetAccumulated();
 }
@@ -177,9 +174,6 @@ std::size_t CachingAllocator::blockSize(void* pointer) const {
 }
 void CachingAllocator::setOverflow(std::uint64_t host_bytes) {
   cistern::setOverflow(engine_->here("setOverflow"), host_bytes);
-}
-SettleReport CachingAllocator::settle(Stream stream, std::uint64_t most) {
-  return cistern::settle(engine_->here("settle"), stream, most);
 }
 OverflowReport CachingAllocator::overflow() const { return overflowOf(engine_->here("overflow")); }
 Location CachingAllocator::locationOf(const void* pointer) const {

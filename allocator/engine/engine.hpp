@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,7 +17,6 @@
 #include "allocator/engine/core/core.hpp"
 #include "allocator/engine/events/pending_frees.hpp"
 #include "allocator/engine/ground/hooks.hpp"
-#include "allocator/engine/ground/settle_notes.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
 #include "allocator/engine/pools/pool_table.hpp"
 
@@ -96,7 +94,6 @@ struct Engine : Core {
   Hooks hooks;
   PendingFrees pending;
   PoolTable pools;
-  std::map<Stream, SettleNotes> settle_notes CISTERN_GUARDED_BY(waiting_mutex);
   SleepMemory sleep_memory;                ///< pools/ lets one thread at a time use it
   const std::shared_ptr<Imports> imports;  ///< what users of imported memory hold too
 

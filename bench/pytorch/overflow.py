@@ -7,8 +7,6 @@ each mode:
   overflow              what the device has no room for lies in the host's memory
   host_activations      the same, and cistern.torch.host_activations() around each step
   in_line               the same, with the copies in the stream of the work (only if --modes names it)
-  settle                the same as overflow, and cistern.torch.settle_after() the optimiser's step
-  settle_by_hand        the same, with cistern.torch.settle() after zero_grad() (only if --modes names it)
   host_optimizer_state  the same as overflow, with the optimiser's state in the host's memory
   save_on_cpu           torch.autograd.graph.save_on_cpu(pin_memory=True), without overflow
   checkpoint            activation checkpointing of each layer, without overflow
@@ -29,7 +27,7 @@ import time
 from pathlib import Path
 
 OWN = ("save_on_cpu", "checkpoint")  # without overflow
-MODES = ("overflow", "host_activations", "settle", "host_optimizer_state", "save_on_cpu", "checkpoint")
+MODES = ("overflow", "host_activations", "host_optimizer_state", "save_on_cpu", "checkpoint")
 NAMES = ("gpt2_medium", "resnet152", "unet", "lora", "dit")
 GIB = 1 << 30
 
@@ -102,8 +100,6 @@ class Bench:
         run.checkpoints = mode == "checkpoint"
         if mode == "host_optimizer_state":
             self.cistern.torch.host_optimizer_state(run.optimizer)
-        if mode == "settle":
-            self.cistern.torch.settle_after(run.optimizer)
         around = self.around_step(mode)
         losses, times, moved, served, begun = [], [], [], [], time.perf_counter()
         for number in range(self.arguments.steps):
@@ -112,9 +108,6 @@ class Bench:
                 loss = run.step(number)
                 loss.backward()
             run.optimizer.step()
-            if mode == "settle_by_hand":
-                run.optimizer.zero_grad(set_to_none=True)
-                self.cistern.torch.settle()
             losses.append(loss.detach().item())  # waits
             del loss
             times.append(1e3 * (time.perf_counter() - start))
@@ -237,7 +230,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--percent", nargs="+", type=float, default=[97, 90, 80], help="of what the program needs")
-    parser.add_argument("--modes", nargs="+", choices=(*MODES, "in_line", "settle_by_hand"), default=MODES)
+    parser.add_argument("--modes", nargs="+", choices=(*MODES, "in_line"), default=MODES)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--longest", type=float, default=20, help="seconds: a row ends after the step that exceeds it, the second or later")
     parser.add_argument("--small", action="store_true", help="tiny programs, to try this file")

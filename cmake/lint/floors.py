@@ -48,7 +48,7 @@ ENGINE_FLOORS = [
     ["capture"],
     ["overflow"],
     ["paths"],
-    ["emptying", "restoration", "settling", "sharing", "sleep"],
+    ["emptying", "restoration", "sharing", "sleep"],
     ["caching_allocator"],
 ]
 

@@ -204,15 +204,6 @@ class CISTERN_API CachingAllocator {
   /// InvalidArgument for less than a page of 2 MiB, or if the host admits less, with how much, or
   /// if the device has no pages of host memory; then nothing has changed.
   void setOverflow(std::uint64_t host_bytes);
-  /// For a program that works in steps, between two of them: moves memory behind blocks between the
-  /// device and the host, at the same addresses. Large blocks of `stream` that live on from step to
-  /// step go to the host while steps overflow, those that came last first. They come home when
-  /// there is room. At most `most` bytes move. It waits for the stream. Memory that graphs, exports
-  /// or other streams hold never moves. Pre: until it returns, nothing uses blocks of `stream`, nor
-  /// is launched on it. Throws InvalidArgument for a stream that the device does not know or that
-  /// is being captured, and DeviceFailure if the device cannot wait; then nothing has moved. Throws
-  /// std::bad_alloc; then less has.
-  SettleReport settle(Stream stream, std::uint64_t most = UINT64_MAX);
   /// The blocks that lie there, and how much did. Throws std::bad_alloc.
   OverflowReport overflow() const;
   /// The bytes of a block that lie in the host's memory. A block of overflow has what was left of

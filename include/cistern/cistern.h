@@ -281,7 +281,6 @@ typedef struct cistern_overflow_t {
   uint64_t handed_out;    /**< of all blocks that were made there so far */
   uint64_t would_do;      /**< about the limit of the device's memory with which nothing would have
                                come to lie there; 0: nothing did */
-  uint64_t step_bytes;    /**< over the bus between the last two settles, as estimated */
 } cistern_overflow_t;
 
 CISTERN_API cistern_status_t cistern_overflow(cistern_allocator_t allocator,
@@ -304,25 +303,6 @@ CISTERN_API cistern_status_t cistern_host_bytes_in(cistern_allocator_t allocator
  *  alone gets each peak; under PyTorch, that is host_activations(). cistern/allocator.hpp says
  *  more. */
 CISTERN_API cistern_status_t cistern_take_peak(cistern_allocator_t allocator, uint64_t* bytes);
-
-/** The outcome of cistern_settle, in bytes and nanoseconds. */
-typedef struct cistern_settle_report_t {
-  size_t size;        /**< sizeof(cistern_settle_report_t) */
-  uint64_t to_host;   /**< moved to the host */
-  uint64_t to_device; /**< moved home */
-  uint64_t waited_ns; /**< for the stream's work */
-} cistern_settle_report_t;
-
-/** For a program that works in steps, between two of them: waits for the stream, and moves memory
- *  behind large blocks of it, at the same addresses. Blocks that live on from step to step go to
- * the host while steps overflow, and come home when there is room. At most `most_bytes` move;
- *  UINT64_MAX is no bound. Nothing may use blocks of the stream, or be launched on it, until it
- *  returns. Memory that graphs, exports or other streams hold never moves. `report` may be null.
- *  CISTERN_INVALID_ARGUMENT for a stream that the device does not know or that is being captured,
- * and CISTERN_DEVICE_ERROR if the device cannot wait; then nothing has moved.
- *  CISTERN_HOST_OUT_OF_MEMORY; then less has. */
-CISTERN_API cistern_status_t cistern_settle(cistern_allocator_t allocator, void* stream,
-                                            uint64_t most_bytes, cistern_settle_report_t* report);
 
 /* ---- Snapshots ----------------------------------------------------------------------------------
  */

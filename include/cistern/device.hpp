@@ -209,8 +209,8 @@ class CISTERN_API Device {
   // ---- Copying ---------------------------------------------------------------------------------
 
   /// Queues on `stream` a copy of `bytes` of this device's memory to another place there. Pre: both
-  /// ranges are memory of the device, and do not overlap. The engine copies this way for settle
-  /// alone.
+  /// ranges are memory of the device, and do not overlap. For programs: the engine copies nothing
+  /// this way.
   Status copy(Address to, Address from, std::size_t bytes, Stream stream);
   /// Queues on `stream` `number` copies of this device's memory to the host, which run in any
   /// order. Many small ones in one call take hardly longer than one large one. After a failure, any

@@ -157,19 +157,10 @@ struct OverflowBlock {
   Stream stream{};
 };
 
-/// The outcome of CachingAllocator::settle, in bytes and nanoseconds.
-struct SettleReport {
-  std::uint64_t to_host = 0;    ///< moved to the host
-  std::uint64_t to_device = 0;  ///< moved home
-  std::uint64_t waited_ns = 0;  ///< for the stream's work
-};
-
 struct CISTERN_API OverflowReport {
   std::uint64_t host_bytes = 0;     ///< the most that may lie in host memory; 0: overflow is off
   std::uint64_t reserved = 0;       ///< bytes of pages of host memory, with what lies free there
   std::uint64_t most_reserved = 0;  ///< the most of them at one time
-  std::uint64_t step_bytes = 0;     ///< over the bus between the last two settles, as estimated:
-                                    ///< what lay there was written once and read once
   std::uint64_t handed_out = 0;     ///< bytes of all blocks that were made there so far
   std::uint64_t would_do = 0;       ///< about the limit of the device's memory, in bytes, with
                                     ///< which nothing would have come to lie there; 0: nothing did

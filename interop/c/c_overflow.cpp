@@ -1,6 +1,4 @@
 // Memory of the host for what the device has no room for.
-#include <cstddef>
-
 #include "allocator/base/host_limits.hpp"
 #include "interop/c/objects.hpp"
 #include "interop/c/text_out.hpp"
@@ -16,15 +14,13 @@ cistern_status_t cistern_set_overflow(cistern_allocator_t allocator, uint64_t ho
 cistern_status_t cistern_overflow(cistern_allocator_t allocator, cistern_overflow_t* overflow) {
   return guarded([&] {
     requireGiven(overflow, "overflow");
-    requireSize(*overflow, "cistern_overflow_t", offsetof(cistern_overflow_t, step_bytes));
+    requireSize(*overflow, "cistern_overflow_t");
     const OverflowReport report = Use<AllocatorObject>(wordOf(allocator))->allocator->overflow();
     overflow->host_bytes = report.host_bytes;
     overflow->reserved = report.reserved;
     overflow->most_reserved = report.most_reserved;
     overflow->handed_out = report.handed_out;
     overflow->would_do = report.would_do;
-    if (overflow->size < sizeof *overflow) return;  // an older program's
-    overflow->step_bytes = report.step_bytes;
   });
 }
 
@@ -32,19 +28,6 @@ cistern_status_t cistern_take_peak(cistern_allocator_t allocator, uint64_t* byte
   return guarded([&] {
     requireGiven(bytes, "bytes");
     *bytes = Use<AllocatorObject>(wordOf(allocator))->allocator->takePeak();
-  });
-}
-
-cistern_status_t cistern_settle(cistern_allocator_t allocator, void* stream, uint64_t most_bytes,
-                                cistern_settle_report_t* report) {
-  return guarded([&] {
-    if (report) requireSize(*report, "cistern_settle_report_t");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    const SettleReport settled = use->allocator->settle(streamOf(stream), most_bytes);
-    if (report == nullptr) return;
-    report->to_host = settled.to_host;
-    report->to_device = settled.to_device;
-    report->waited_ns = settled.waited_ns;
   });
 }
 

@@ -30,11 +30,11 @@ void requireGiven(const T* pointer, const char* name) {
     throw Failure(CISTERN_INVALID_ARGUMENT, std::string("the argument ") + name + " is null");
 }
 
-/// Throws Failure if the program's struct, of that type's name, ends before `least`: it has fewer
-/// fields than are read or written.
+/// Throws Failure if the program's struct, of that type's name, has fewer fields than are read or
+/// written.
 template <class Struct>
-void requireSize(const Struct& given, const char* name, std::size_t least = sizeof(Struct)) {
-  if (given.size < least)
+void requireSize(const Struct& given, const char* name) {
+  if (given.size < sizeof(Struct))
     throw Failure(CISTERN_INVALID_ARGUMENT,
                   std::string(name) + "::size is " + std::to_string(given.size) +
                       "; it must be set to " + std::to_string(sizeof(Struct)) + ", the struct's");

@@ -45,16 +45,10 @@ SAME(pinned_reserved, offsetof(cistern_pinned_statistics_t, reserved_bytes), 200
 SAME(pinned_host_alloc, offsetof(cistern_pinned_statistics_t, num_host_alloc), 232);
 SAME(pinned_host_bytes, offsetof(cistern_pinned_statistics_t, host_bytes), 280);
 
-SAME(overflow, sizeof(cistern_overflow_t), 56);
+SAME(overflow, sizeof(cistern_overflow_t), 48);
 SAME(overflow_host_bytes, offsetof(cistern_overflow_t, host_bytes), 8);
 SAME(overflow_handed_out, offsetof(cistern_overflow_t, handed_out), 32);
 SAME(overflow_would_do, offsetof(cistern_overflow_t, would_do), 40);
-SAME(overflow_step_bytes, offsetof(cistern_overflow_t, step_bytes), 48);
-
-SAME(settle_report, sizeof(cistern_settle_report_t), 32);
-SAME(settle_report_to_host, offsetof(cistern_settle_report_t, to_host), 8);
-SAME(settle_report_to_device, offsetof(cistern_settle_report_t, to_device), 16);
-SAME(settle_report_waited_ns, offsetof(cistern_settle_report_t, waited_ns), 24);
 
 SAME(gatherer, sizeof(cistern_stack_gatherer_t), 40);
 SAME(gatherer_data, offsetof(cistern_stack_gatherer_t, data), 8);

@@ -8,6 +8,6 @@ enum { kMiB = 1 << 20 };
 
 cistern_allocator_t make_sim(uint64_t capacity, const char* conf);
 void overflows(void);
-void settles(void);
+void peaks(void);
 
 #endif

@@ -405,7 +405,7 @@ int main(int count, char** arguments) {
   captures();
   statistics();
   overflows();
-  settles();
+  peaks();
   snapshots(arguments[1]);
   histories(arguments[1]);
   shared();

@@ -381,17 +381,16 @@ void SleepStorm::hog() {
   fill(s_, block, bytes, *hogs_.back().seed);
 }
 
-// A step: blocks that come and go while the others live on.
+// Blocks that come and go while the others live on.
 void SleepStorm::passOn() {
   for (int i = 0; i < 3; ++i) {
-    const bool done = attempt("pass on", [&] {
+    (void)attempt("pass on", [&] {
       void* const block = allocator_.allocate(16 * kMiB, s_);
       const HostAllocationsApart apart;
       fill(s_, block, 16 * kMiB, 77);
       check(s_, block, 16 * kMiB, 77);
       allocator_.free(block);
     });
-    if (done) settle(s_);
   }
 }
 
@@ -411,15 +410,6 @@ void SleepStorm::changeOverflow() {
   } catch (const InvalidArgument&) {
     ++counts["host admits less"];
   }
-}
-
-// Between two steps: nothing is queued meanwhile.
-void SleepStorm::settle(Stream of) {
-  (void)attempt("settle", [&] {
-    const SettleReport report = allocator_.settle(of, chance(20) ? 4 * kMiB : UINT64_MAX);
-    counts["moved to the host"] += report.to_host > 0 ? 1 : 0;
-    counts["moved home"] += report.to_device > 0 ? 1 : 0;
-  });
 }
 
 void SleepStorm::forkOnce() {
@@ -487,7 +477,6 @@ void SleepStorm::step() {
     return !of.user && of.blocks.empty() && !of.exported && of.captured.empty();
   });
   if (overflow_ && below(40) == 0) changeOverflow();
-  if (overflow_ && below(8) == 0) settle(chance(50) ? s_ : somePlace().s);
   if (++steps_ % 200 == 0) checkAll();
   if (steps_ % 5'000 == 0) forkOnce();
 }

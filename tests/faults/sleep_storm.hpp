@@ -101,7 +101,6 @@ class SleepStorm {
   void hog();
   void freeHog();
   void changeOverflow();
-  void settle(Stream of);
   void passOn();
   void checkLocations();
   void clear(Place& place);

@@ -213,34 +213,6 @@ TEST_CASE("and the host's in a live pool", "[pools][overflow][pages]") {
   rig.free(full);
 }
 
-TEST_CASE("and what settle had moved in another stream's heap",
-          "[pools][overflow][pages][settle]") {
-  OverflowRig rig(64 * kMiB, 40 * kMiB);
-  const Stream s = rig.stream(), t = rig.stream();
-  void* const state = rig.allocate(30 * kMiB, s);
-  for (int step = 0; step < 6 && rig.onDevice(state); ++step) {
-    void* const one = rig.allocate(30 * kMiB, s);
-    rig.free(rig.allocate(24 * kMiB, s));
-    rig.free(one);
-    (void)rig.allocator.settle(s);
-  }
-  REQUIRE(rig.onHost(state));
-  const OverflowReport report = rig.allocator.overflow();
-  CHECK(report.most_reserved >= report.reserved);
-  rig.allocator.emptyCache();
-  rig.allocator.setOverflow(0);
-  std::vector<void*> full;
-  for (std::uint64_t left = 64 * kMiB - takenOf(rig.sim()); left > 0; left -= 2 * kMiB)
-    full.push_back(rig.allocate(2 * kMiB, t));
-  rig.free(state);
-  rig.finish();
-  rig.allocator.setOverflow(30 * kMiB);
-  void* const over = rig.allocate(36 * kMiB, t);
-  CHECK(rig.onHost(over));
-  rig.free(over);
-  for (void* block : full) rig.free(block);
-}
-
 TEST_CASE("the device's free memory is found in however many streams", "[pools][overflow][pages]") {
   constexpr int kStreams = 100;
   OverflowRig rig(2 * kStreams * kMiB, kGiB);

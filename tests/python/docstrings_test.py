@@ -14,10 +14,10 @@ ROOT = PACKAGE / "cistern"
 MODULES = [*(path for path in sorted(ROOT.glob("*.py")) if not path.name.startswith("_")), ROOT / "__init__.py",
            ROOT / "_observed.py", ROOT / "_overflow.py", ROOT / "_history.py", ROOT / "_contents.py", ROOT / "_location.py",
            *(ROOT / f"torch/{name}.py" for name in ("__init__", "_enable", "_host_activations", "_host_memory", "_label_modules", "_mem_pool", "_overflow",
-                                               "_regions", "_settle"))]
+                                               "_regions"))]
 #: Their functions are for the package's other modules.
 WITHIN = {"errors.error_of", "pool.id_by", "statistics.read", "_overflow.read", "_overflow.set_to",
-          "_overflow.host_bytes_left", "_overflow.most_bytes", "_overflow.settle"}
+          "_overflow.host_bytes_left"}
 
 
 def is_function(node):

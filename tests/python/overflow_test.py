@@ -8,7 +8,7 @@ from conftest import MIB
 
 
 def test_overflow_serves_what_the_device_has_no_room_for(allocator):
-    assert allocator.overflow() == (0, 0, 0, 0, 0, "overflow: off\n", 0)
+    assert allocator.overflow() == (0, 0, 0, 0, 0, "overflow: off\n")
     allocator.set_overflow("512MiB")
     first, second = allocator.allocate(1024 * MIB), allocator.allocate(300 * MIB)
     figures = allocator.overflow()
@@ -80,55 +80,6 @@ def test_the_limit_that_would_do_is_about_right():
         with cistern.Allocator.sim(capacity=8 << 30, conf={"limit": limit + more}) as limited:
             assert fits(limited, program), seed
     assert enough >= 20
-
-
-@pytest.fixture
-def steps(allocator):
-    """A state of 640 of 1,024 MiB, and a function: steps that have as much of their own. How many of the state's
-    blocks lie on the host."""
-    allocator.set_overflow("2GiB")
-    state = [allocator.allocate(80 * MIB) for _ in range(8)]
-
-    def run(number, size, most=None):
-        settled = []
-        for _ in range(number):
-            passing = [allocator.allocate(size) for _ in range(4)]
-            for each in passing:
-                allocator.free(each)
-            settled.append(allocator.settle(None, most))
-        return settled, sum(allocator.location_of(each) == cistern.Location.HOST for each in state)
-
-    yield run
-    for each in state:
-        allocator.free(each)
-
-
-def test_settling_moves_what_lives_on_to_the_host_and_home(allocator, steps):
-    settled, on_host = steps(6, 160 * MIB)
-    assert sum(each.to_host for each in settled) >= 256 * MIB and on_host >= 3
-    assert all(isinstance(each, cistern.Settled) and each.waited_ns >= 0 for each in settled)
-    assert allocator.overflow().step_bytes >= 2 * 256 * MIB
-    settled, on_host = steps(60, 16 * MIB)
-    assert sum(each.to_device for each in settled) > 0 and on_host == 0
-
-
-def test_no_more_moves_than_it_is_told(steps):
-    assert sum(each.to_host for each in steps(4, 160 * MIB, 0)[0]) == 0
-    settled, _ = steps(4, 160 * MIB, "32MiB")
-    assert 0 < max(each.to_host for each in settled) <= 32 * MIB
-
-
-def test_a_settle_refuses_what_is_no_stream_and_no_size(allocator):
-    with allocator.stream() as stream:
-        assert allocator.settle(stream)[:2] == (0, 0)
-    with pytest.raises(cistern.InvalidArgumentError):
-        allocator.settle(0xdead)
-    with pytest.raises(cistern.InvalidArgumentError, match="most is "):
-        allocator.settle(None, "much")
-    with pytest.raises(TypeError, match="most must be an int of bytes or a str"):
-        allocator.settle(None, 1.5)
-    with pytest.raises(TypeError):
-        allocator.settle()
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing():

@@ -104,7 +104,6 @@ def test_structs_have_the_fields_of_the_header():
                "pool_options": _native.PoolOptions, "stat": _native.StatStruct,
                "stat_group": _native.StatGroupStruct, "statistics": _native.StatisticsStruct,
                "pinned_statistics": _native.PinnedStatisticsStruct, "overflow": _native.OverflowStruct,
-               "settle_report": _native.SettleReportStruct,
                "stack_gatherer": _native.StackGathererStruct, "history_settings": _native.HistorySettings,
                "sleep_report": _native.SleepReportStruct, "wake_report": _native.WakeReportStruct}
     found = dict(re.findall(r"typedef struct cistern_(\w+)_t \{(.*?)\}", without_comments(HEADER), re.S))

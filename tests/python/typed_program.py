@@ -137,8 +137,6 @@ def figures(allocator: cistern.Allocator, folder: pathlib.Path) -> None:
     allocator.set_overflow("64MiB")
     overflow: cistern.Overflow = allocator.overflow()
     assert overflow.host_bytes == 64 * MIB and overflow.text and overflow.handed_out == overflow.would_do == 0
-    settled: cistern.Settled = allocator.settle(None, most="1MiB")
-    assert settled.to_host == settled.to_device == overflow.step_bytes == 0 <= settled.waited_ns
     allocator.set_overflow(0)
     allocator.limit = allocator.limit // 2
     allocator.set_memory_fraction(0.5)
@@ -237,8 +235,6 @@ def under_pytorch(mode: Optional[cistern.torch.Mode] = None) -> Optional[str]:
     step: cistern.torch.MovedActivations = offload.last_step(0)
     over: cistern.Overflow = cistern.torch.overflow(device=0)
     assert step.moved + step.tensors <= step.budget and over.host_bytes > 0
-    settled: cistern.Settled = cistern.torch.settle("cuda", most="1GiB")
-    cistern.torch.settle_after(torch.optim.SGD([torch.zeros(1, device="cuda")]), most=settled.to_host).remove()
     assert pool is not None and chosen == cistern.torch.enabled()
     return cistern.torch.enabled()
 

@@ -54,11 +54,11 @@ struct ExportHold : HeldMemory {
 
 /// The number of a capture, or of a part of one: the body of a conditional node. It marks the
 /// capture's blocks, and tells which memory belongs to the capture's footprint. It is unique among
-/// captures that overlap. It is never 0, Request::kLent or Request::kSettled.
+/// captures that overlap. It is never 0 or Request::kLent.
 inline std::uint32_t nextCaptureNumber() {
   static std::atomic<std::uint32_t> next{1};
   const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
-  return number != 0 && number < UINT32_MAX - 1 ? number : nextCaptureNumber();
+  return number != 0 && number != UINT32_MAX ? number : nextCaptureNumber();
 }
 
 }  // namespace cistern

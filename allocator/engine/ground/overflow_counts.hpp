@@ -11,16 +11,13 @@ struct OverflowCounts {
   std::atomic<std::uint64_t> handed_out{0};     ///< bytes of blocks, so far
   std::atomic<std::uint64_t> most_reserved{0};  ///< bytes of host pages, at one time
   std::atomic<std::uint64_t> would_do{0};       ///< bytes of all pages then, at most
-  std::atomic<std::uint64_t> step_bytes{0};     ///< over the bus in the last step, estimated
 
   /// A block was handed out, while so much was reserved.
   void note(std::uint64_t block, std::uint64_t host, std::uint64_t device) noexcept {
     handed_out.fetch_add(block, std::memory_order_relaxed);
-    noteReserved(host);
+    raise(most_reserved, host);
     raise(would_do, host + device);
   }
-  /// So many bytes of host pages are reserved now.
-  void noteReserved(std::uint64_t host) noexcept { raise(most_reserved, host); }
 
  private:
   static void raise(std::atomic<std::uint64_t>& most, std::uint64_t to) noexcept {

@@ -13,10 +13,10 @@ enum class PageKind : std::uint8_t {
   kOverflow  ///< memory of the host, for a pool of device memory when the device is full
 };
 
-/// Whether a heap with pages of `kind` may have such a page. Memory behind blocks moves between the
-/// device and overflow (engine/settling).
+/// Whether a heap with pages of `kind` may have such a page. A heap of overflow takes what room the
+/// device has, too.
 inline bool mayHold(PageKind kind, PageKind page) {
-  return kind == page || (kind != PageKind::kHost && page != PageKind::kHost);
+  return kind == page || (kind == PageKind::kOverflow && page == PageKind::kDevice);
 }
 
 inline Location locationOf(PageKind kind) {

@@ -46,9 +46,6 @@ struct Request {
   /// Stands in place of a capture's number. The block is on loan from a lending pool to the default
   /// pool.
   static constexpr std::uint32_t kLent = UINT32_MAX;
-  /// The same, of a block that a settle has seen. The block's next allocation, which writes the
-  /// number, makes it another block.
-  static constexpr std::uint32_t kSettled = UINT32_MAX - 1;
 
   std::uint64_t rounded() const { return std::uint64_t{granules} << kGranuleShift; }
 };

@@ -238,7 +238,6 @@ bool Heap::moveTo(Pool& pool, Stream stream, const HeapOptions& options) noexcep
   recent_.forget(completion_.stampOf(completion_.completed()));
   low_water_ = {};
   hits_unpolled = 0;
-  step_peak = 0;
   small_.rules = options.small;
   large_.rules = options.large;
   pool_id_ = options.pool;

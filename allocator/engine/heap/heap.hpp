@@ -175,8 +175,6 @@ class alignas(64) Heap : public HeapIdentity {
   std::uint64_t parked_bytes CISTERN_GUARDED_BY(mutex()) = 0;
   /// The bytes of its pages that are memory of the host.
   std::uint64_t host_bytes CISTERN_GUARDED_BY(mutex()) = 0;
-  /// In a heap of overflow: the most bytes of the host in use since the last settle of its stream.
-  std::uint64_t step_peak CISTERN_GUARDED_BY(mutex()) = 0;
 
   /// Ends the present epoch, and returns it. If stamps have run out, all free blocks get new
   /// ones.

@@ -44,7 +44,6 @@ std::uint64_t noted(Engine& engine, Heap& heap, const Block& block) {
   const std::uint64_t on_host = engine.pages.hostBytesIn(block);
   if (on_host == 0) return 0;
   engine.overflow_counts.note(on_host, engine.overflow.reserved(), engine.limit.reserved());
-  heap.step_peak = std::max(heap.step_peak, std::min(heap.busyBytes(), heap.host_bytes));
   return on_host;
 }
 

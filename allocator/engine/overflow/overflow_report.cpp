@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/overflow/overflow.hpp"
 #include "cistern/error.hpp"
 
@@ -14,15 +13,13 @@ namespace {
 
 constexpr std::size_t kBlocksShown = 16;
 
-// Blocks of the device lie there too, once memory behind them has moved.
 void addBlocks(Engine& engine, Heap& heap, std::vector<OverflowBlock>& to) {
   const MutexLock still(engine.pages.mutex());
   const MutexLock lock(heap.mutex());
-  const HeldCaches held_still(heap);
   forEachBlock(heap, [&](const Block& block) {
     heap.mutex().assertHeld();
     engine.pages.mutex().assertHeld();
-    if (block.state() != BlockState::kAllocated || !ownership::heldByProgram(block)) return;
+    if (block.state() != BlockState::kAllocated) return;
     const std::uint64_t on_host = engine.pages.hostBytesIn(block);
     if (on_host == 0) return;
     to.push_back({toPointer(deviceAddress(block)), block.bytes(), on_host, heap.pool().id(),
@@ -59,13 +56,9 @@ OverflowReport overflowOf(Engine& engine) {
   report.host_bytes = engine.overflow.limit();
   report.reserved = engine.overflow.reserved();
   report.most_reserved = engine.overflow_counts.most_reserved;
-  report.step_bytes = engine.overflow_counts.step_bytes;
   report.handed_out = engine.overflow_counts.handed_out;
   report.would_do = engine.overflow_counts.would_do;
-  for (Heap* heap : engine.heaps.all()) {
-    if (report.reserved > 0 && heap->onPages() && pagesOf(*heap) != PageKind::kHost)
-      addBlocks(engine, *heap, report.blocks);
-  }
+  for (Heap* heap : engine.heaps.with(PageKind::kOverflow)) addBlocks(engine, *heap, report.blocks);
   std::ranges::stable_sort(report.blocks, std::greater(), &OverflowBlock::on_host);
   return report;
 }
@@ -80,8 +73,6 @@ std::string OverflowReport::text() const {
   text += fmt::format(
       "  {} handed out there in all so far; with a limit of about {} there would have been none\n",
       formatBytes(handed_out), formatBytes(would_do));
-  if (step_bytes > 0)
-    text += fmt::format("  about {} went over the bus in the last step\n", formatBytes(step_bytes));
   const std::size_t shown = std::min(blocks.size(), kBlocksShown);
   for (std::size_t i = 0; i < shown; ++i) {
     const OverflowBlock& block = blocks[i];

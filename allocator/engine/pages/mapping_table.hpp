@@ -79,16 +79,6 @@ class MappingTable {
     tell(MemoryAction::kPageUnmap, mapping);
   }
 
-  /// Each record has the other's memory from now on, and all else that it had. Pre: the memory is
-  /// mapped where `page` has its current mapping, its only one; `other` has none.
-  void exchangeMemory(PhysicalPage& page, PhysicalPage& other) noexcept {
-    CISTERN_CHECK(page.mappings.size() == 1 && other.mappings.empty());
-    tell(MemoryAction::kPageUnmap, *page.current);
-    std::swap(page.handle, other.handle);
-    std::swap(page.kind, other.kind);
-    tell(MemoryAction::kPageMap, *page.current);
-  }
-
   /// The page's home is this mapping from now on.
   void makeHome(Mapping& mapping) noexcept {
     std::vector<Mapping*>& all = mapping.page->mappings;

@@ -22,7 +22,7 @@
 //   - Between operations: memory of the layout == what the current mappings of its ranges cover.
 //   - page.holds == the sums of its mappings'. If a page has holds, it has a current mapping, in
 //     the pool of the mappings that are held.
-//   - A page that has a current mapping is of the kind of that mapping's heap, or has moved:
+//   - A page that has a current mapping is of a kind that its heap may have:
 //     mayHold(pagesOf(heap), page.kind).
 //   - mapping.at_rest  =>  it is its page's home, and the page is not late.
 #pragma once

@@ -114,15 +114,6 @@ std::uint64_t PageBacking::hostBytesIn(const Block& block) const {
   return bytes;
 }
 
-std::uint64_t PageBacking::movedToHost() const {
-  std::uint64_t bytes = 0;
-  for (const PhysicalPage& page : state_.table.pages()) {
-    if (page.kind != PageKind::kOverflow || page.current == nullptr) continue;
-    if (pagesOf(*page.current->range->home) == PageKind::kDevice) bytes += page.bytes();
-  }
-  return bytes;
-}
-
 PageCounts PageBacking::counts() const {
   const MutexLock lock(mutex_);
   return state_.counters;
@@ -195,7 +186,7 @@ std::uint64_t PageBacking::releaseMixed(const std::vector<Heap*>& heaps) {
   const MutexLock lock(mutex_);
   std::uint64_t released = 0;
   for (Heap* heap : heaps) {
-    if (heap->onPages()) released += releaseFree(state_, *heap, {.only_moved = true}).bytes;
+    if (heap->onPages()) released += releaseFree(state_, *heap, {.only_of_device = true}).bytes;
   }
   return released;
 }

@@ -61,8 +61,6 @@ class PageBacking {
   Location locationOf(const Block& block) const;
   /// The bytes of the block that lie in pages of the host. Pre: the heap's lock is held.
   std::uint64_t hostBytesIn(const Block& block) const CISTERN_REQUIRES(mutex_);
-  /// The bytes of the host's pages behind blocks in heaps of the device (engine/settling).
-  std::uint64_t movedToHost() const CISTERN_REQUIRES(mutex_);
   /// The device's last answer about pages and addresses. It has a lock of its own.
   const LastAnswer& answers() const CISTERN_NO_TSA { return state_.answers; }
 

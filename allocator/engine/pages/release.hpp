@@ -15,7 +15,7 @@ struct ReleaseRule {
   std::uint64_t latest_epoch = UINT64_MAX;  ///< of the heap's: not used later
   std::uint64_t bytes = UINT64_MAX;         ///< how many to give back
   std::uint32_t most_units = UINT32_MAX;    ///< of a page
-  bool only_moved = false;                  ///< only pages that are not of the heap's kind
+  bool only_of_device = false;              ///< only pages of the device
 };
 
 struct Released {

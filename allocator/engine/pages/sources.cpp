@@ -258,8 +258,8 @@ void Mover::takeFromBeside() {
   reserved_.noteUse(heap_.completion().now());
 }
 
-// Whether a free page of the source may come here. Of another kind than its heap's are those whose
-// block had moved, and those of the device in a heap of overflow.
+// Whether a free page of the source may come here. A heap of overflow has pages of the device,
+// too.
 bool Mover::isOfUse(const PhysicalPage& page, const Heap& source) const {
   if (pagesOf(source) != pagesOf(heap_)) return page.kind == PageKind::kDevice;
   return page.kind == pagesOf(source) || (mixes_ && heap_.overflow());

@@ -21,13 +21,11 @@ static std::uint64_t hostBytes(const Engine& engine) {
   return bytes;
 }
 
-// Blocks of the device lie there too, once memory behind them has moved.
 static std::uint64_t allocatedInHost(Engine& engine) {
   std::uint64_t bytes = 0;
   const MutexLock still(engine.pages.mutex());
-  const bool moved = engine.pages.movedToHost() > 0;
   for (Heap* heap : engine.heaps.all()) {
-    if (!heap->onPages() || (pagesOf(*heap) == PageKind::kDevice && !moved)) continue;
+    if (!heap->onPages() || pagesOf(*heap) == PageKind::kDevice) continue;
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     forEachBlock(*heap, [&](const Block& block) {

@@ -115,10 +115,7 @@ class HeapWalk {
     return true;
   }
 
-  bool mayLieOnHost() const {
-    return heap_.onPages() &&
-           (pagesOf(heap_) == PageKind::kHost || engine_.overflow.reserved() > 0);
-  }
+  bool mayLieOnHost() const { return heap_.onPages() && pagesOf(heap_) != PageKind::kDevice; }
 
   bool isOurs(const HeapSegment& segment, Address base) const {
     return segment.heap.load(std::memory_order_relaxed) == &heap_ && segment.device_base == base &&

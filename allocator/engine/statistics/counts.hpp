@@ -56,15 +56,13 @@ struct Counts {
 
 /// The sums that all threads have published, of small sizes, large ones, and both. They are the
 /// present values, their peaks, and what was taken since somebody last reset that count. One peak
-/// more is that of active bytes since each reader asked for it. No lock of its own.
+/// more is that of active bytes since somebody took it. No lock of its own.
 ///
-///   now[both] == now[small] + now[large], taken likewise;  now <= peak after raisePeaks(), and the
-///   same of each reader's peak
+///   now[both] == now[small] + now[large], taken likewise;  now <= peak after raisePeaks(), and
+///   active bytes <= the peak to take
 class StatSums {
  public:
   static constexpr std::size_t kBoth = kSizeKindCount;
-  /// Each has a peak of active bytes, which others do not reset.
-  enum Reader : std::size_t { kProgram, kSettle, kReaders };
 
   void add(std::size_t kind, Stat stat, std::int64_t by, bool taken) {
     for (const std::size_t of : {kind, kBoth}) {
@@ -79,16 +77,15 @@ class StatSums {
   void raisePeak(Stat stat) {
     for (std::size_t kind = 0; kind <= kBoth; ++kind)
       at(peak_[kind], stat) = std::max(at(peak_[kind], stat), at(now_[kind], stat));
-    if (stat != Stat::kActiveBytes) return;
-    for (std::int64_t& peak : readers_) peak = std::max(peak, active());
+    if (stat == Stat::kActiveBytes) peak_to_take_ = std::max(peak_to_take_, active());
   }
   void raisePeaks() {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) raisePeak(Stat(stat));
   }
   /// Sets the peaks to nothing, until they are raised.
   void resetPeaks() { peak_ = {}; }
-  /// The most bytes that were active since the reader asked last.
-  std::int64_t takePeak(Reader reader) { return std::exchange(readers_[reader], active()); }
+  /// The most bytes that were active since it was called last.
+  std::int64_t takePeak() { return std::exchange(peak_to_take_, active()); }
   void resetTaken() {
     taken_ = {};
     before_ = now_;
@@ -99,8 +96,7 @@ class StatSums {
   Counts room(std::size_t kind) const {
     const auto below = [&](Stat stat) { return at(peak_[kind], stat) - at(now_[kind], stat); };
     std::int64_t active_bytes = below(Stat::kActiveBytes);
-    if (kind == kBoth)
-      active_bytes = std::min(active_bytes, *std::ranges::min_element(readers_) - active());
+    if (kind == kBoth) active_bytes = std::min(active_bytes, peak_to_take_ - active());
     return {std::min(below(Stat::kAllocation), below(Stat::kActive)),
             std::min(below(Stat::kAllocatedBytes), active_bytes), below(Stat::kRequestedBytes),
             below(Stat::kInactiveSplit), below(Stat::kInactiveSplitBytes)};
@@ -127,9 +123,9 @@ class StatSums {
   }
 
   PerKind now_{}, peak_{};
-  std::array<std::int64_t, kReaders> readers_{};
-  PerKind taken_{};   ///< since resetTaken
-  PerKind before_{};  ///< what there was then
+  std::int64_t peak_to_take_ = 0;  ///< of active bytes, which resetPeaks leaves as it is
+  PerKind taken_{};                ///< since resetTaken
+  PerKind before_{};               ///< what there was then
 };
 
 }  // namespace cistern

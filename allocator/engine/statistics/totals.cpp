@@ -267,11 +267,11 @@ void Totals::resetPeaks() noexcept {
   exact_ = true;
 }
 
-std::uint64_t Totals::takePeak(StatSums::Reader reader) noexcept {
+std::uint64_t Totals::takePeak() noexcept {
   const MutexLock lock(mutex_);
   const AllStill still(*this);
   sums_.raisePeaks();
-  return std::uint64_t(sums_.takePeak(reader));
+  return std::uint64_t(sums_.takePeak());
 }
 
 void Totals::resetAccumulated() noexcept {

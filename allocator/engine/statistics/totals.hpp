@@ -93,9 +93,9 @@ class Totals {
   /// The statistics that are counted here, of all that MemoryStats has.
   MemoryStats read() noexcept;
   void resetPeaks() noexcept;
-  /// The most bytes that were active at a time since that reader asked last, or ever. As exact as
-  /// the peaks of statistics, which it leaves as they are.
-  std::uint64_t takePeak(StatSums::Reader reader) noexcept;
+  /// The most bytes that were active at a time since it was called last, or ever. As exact as the
+  /// peaks of statistics, which it leaves as they are.
+  std::uint64_t takePeak() noexcept;
   void resetAccumulated() noexcept;
   std::size_t hostBytes() const noexcept;
 

@@ -1,14 +1,11 @@
-// The rules of the caching allocator with overflow on, as a program would use it: as blocks come,
-// and with a settle between its steps.
-#include <set>
-
+// The rule of the caching allocator with overflow on, as a program would use it: as blocks come.
 #include "cistern/allocator.hpp"
 #include "interop/command/overflow/overflow_policy.hpp"
 
 namespace cistern::command {
 namespace {
 
-class AsTheyCome : public OverflowPolicy {
+class AsTheyCome final : public OverflowPolicy {
  public:
   AsTheyCome(Device& device, const Options& options) : allocator_(device, options) {
     allocator_.setOverflow(device.hostPageBytesLeft());
@@ -26,38 +23,14 @@ class AsTheyCome : public OverflowPolicy {
     return {std::uint64_t(bytes.current), std::uint64_t(bytes.peak)};
   }
 
- protected:
-  CachingAllocator allocator_;
-};
-
-class Settled final : public AsTheyCome {
- public:
-  using AsTheyCome::AsTheyCome;
-
-  void* allocate(std::size_t bytes, Stream stream) override {
-    streams_.insert(stream);
-    return AsTheyCome::allocate(bytes, stream);
-  }
-  std::uint64_t settle() override {
-    std::uint64_t moved = 0;
-    for (const Stream stream : streams_) {
-      const SettleReport report = allocator_.settle(stream);
-      moved += report.to_host + report.to_device;
-    }
-    return moved;
-  }
-
  private:
-  std::set<Stream> streams_;
+  CachingAllocator allocator_;
 };
 
 }  // namespace
 
 std::unique_ptr<OverflowPolicy> makeAsTheyCome(Device& device, const Options& options) {
   return std::make_unique<AsTheyCome>(device, options);
-}
-std::unique_ptr<OverflowPolicy> makeSettled(Device& device, const Options& options) {
-  return std::make_unique<Settled>(device, options);
 }
 
 }  // namespace cistern::command

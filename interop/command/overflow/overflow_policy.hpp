@@ -36,6 +36,5 @@ std::span<const OverflowRule> overflowRules();
 
 // allocator_rules.cpp
 std::unique_ptr<OverflowPolicy> makeAsTheyCome(Device& device, const Options& options);
-std::unique_ptr<OverflowPolicy> makeSettled(Device& device, const Options& options);
 
 }  // namespace cistern::command

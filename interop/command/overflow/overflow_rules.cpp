@@ -6,9 +6,8 @@
 namespace cistern::command {
 namespace {
 
-constexpr std::array<OverflowRule, 2> kRules = {{
+constexpr std::array<OverflowRule, 1> kRules = {{
     {"overflow", "a block for which the device has no room lies in host memory", makeAsTheyCome},
-    {"settle", "the same, and blocks that live on move between two steps", makeSettled},
 }};
 
 }  // namespace

@@ -48,7 +48,7 @@ from ._contents import Contents
 from ._history import LabelUsage, mark
 from ._location import Location
 from ._observed import MemoryInfo
-from ._overflow import Overflow, Settled
+from ._overflow import Overflow
 from .allocator import Allocator, default
 from .buffer import Buffer
 from .capture import Capture
@@ -75,7 +75,7 @@ __all__ = [
     "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
     "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "LabelUsage", "Location", "MemoryInfo", "NoDeviceError",
     "NotSupportedError", "OutOfMemoryError", "Overflow", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
-    "PoolId", "Replay", "ReplayError", "ReportError", "Settled", "SleepReport", "Stat", "StatGroup", "Statistics",
+    "PoolId", "Replay", "ReplayError", "ReportError", "SleepReport", "Stat", "StatGroup", "Statistics",
     "Status", "Stream", "StreamLike", "WakeReport", "default", "label", "mark", "replay", "replay_all",
     "report", "sleep", "wake",
 ]

@@ -59,11 +59,7 @@ class StatisticsStruct(Structure):
 
 class OverflowStruct(Structure):
     _fields_ = [("size", c_size_t), *((name, c_uint64) for name in (
-        "host_bytes", "reserved", "most_reserved", "handed_out", "would_do", "step_bytes"))]
-
-
-class SettleReportStruct(Structure):
-    _fields_ = [("size", c_size_t), *((name, c_uint64) for name in ("to_host", "to_device", "waited_ns"))]
+        "host_bytes", "reserved", "most_reserved", "handed_out", "would_do"))]
 
 
 class PinnedStatisticsStruct(Structure):
@@ -142,7 +138,6 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "overflow_text": (_HANDLE, c_char_p, POINTER(c_size_t)),
     "host_bytes_left": (POINTER(c_uint64),),
     "take_peak": (_HANDLE, POINTER(c_uint64)),
-    "settle": (_HANDLE, _HANDLE, c_uint64, POINTER(SettleReportStruct)),
     "snapshot": (_HANDLE, c_char_p),
     "python_stacks": (POINTER(StackGathererStruct),),
     "record_history": (_HANDLE, POINTER(HistorySettings)),

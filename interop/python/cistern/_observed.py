@@ -9,7 +9,7 @@ import tempfile
 from typing import (Any, Dict, NamedTuple, Optional, SupportsFloat, SupportsIndex, cast, overload)
 
 from . import _arguments, _overflow, statistics
-from ._arguments import PathLike, Size, StreamLike
+from ._arguments import PathLike, Size
 from ._history import Recorded
 from ._native import check, lib, written
 
@@ -102,15 +102,6 @@ class Observed(Recorded):
         bytes = ctypes.c_uint64()
         check(lib.cistern_take_peak(self._owned.value, ctypes.byref(bytes)))
         return bytes.value
-
-    def settle(self, stream: StreamLike, most: Optional[Size] = None) -> _overflow.Settled:
-        """Call it between two steps of a program. It waits for `stream`, and moves memory behind large blocks of
-        that between the device and the host, at the same addresses. These blocks live on from step to
-        step: they go to the host while steps overflow, and come home when there is room (docs/overflow.md). At
-        most `most` bytes move, an int or a text such as "1GiB"; None is no bound. Until it returns, nothing
-        may use blocks of the stream, or be launched on it. InvalidArgumentError for a stream that the device
-        does not know, or that is being captured."""
-        return _overflow.settle(self._owned.value, stream, most)
 
     def memory_info(self) -> MemoryInfo:
         """The free and the total memory of the device."""

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from . import _arguments
-from ._arguments import Size, StreamLike
+from ._arguments import Size
 
 # The library is loaded by the functions: `python -m cistern info` tells what is there without it, and
 # imports cistern.torch for that.
@@ -25,15 +25,6 @@ class Overflow(NamedTuple):
     handed_out: int  #: of all blocks that were made there so far
     would_do: int  #: about the limit of the device with which nothing would have come to lie there; 0: nothing did
     text: str  #: the figures and the largest blocks, in lines for a person
-    step_bytes: int = 0  #: over the bus between the last two settles, as estimated
-
-
-class Settled(NamedTuple):
-    """The outcome of a settle, in bytes and nanoseconds."""
-
-    to_host: int  #: moved to the host
-    to_device: int  #: moved home
-    waited_ns: int  #: for the stream's work
 
 
 def read(handle: int) -> Overflow:
@@ -43,7 +34,7 @@ def read(handle: int) -> Overflow:
     struct = OverflowStruct(size=ctypes.sizeof(OverflowStruct))
     check(lib.cistern_overflow(handle, ctypes.byref(struct)))
     return Overflow(struct.host_bytes, struct.reserved, struct.most_reserved, struct.handed_out, struct.would_do,
-                    written(lib.cistern_overflow_text, handle), struct.step_bytes)
+                    written(lib.cistern_overflow_text, handle))
 
 
 def set_to(handle: int, size: Size) -> None:
@@ -51,20 +42,6 @@ def set_to(handle: int, size: Size) -> None:
     from ._native import check, lib
 
     check(lib.cistern_set_overflow(handle, _arguments.size(size, "size")))
-
-
-def most_bytes(most: Optional[Size]) -> int:
-    """The bound of a settle; None is no bound."""
-    return 2**64 - 1 if most is None else _arguments.size(most, "most")
-
-
-def settle(handle: int, stream: StreamLike, most: Optional[Size]) -> Settled:
-    """Settles the allocator with that handle."""
-    from ._native import SettleReportStruct, check, lib
-
-    report = SettleReportStruct(size=ctypes.sizeof(SettleReportStruct))
-    check(lib.cistern_settle(handle, _arguments.stream(stream), most_bytes(most), ctypes.byref(report)))
-    return Settled(report.to_host, report.to_device, report.waited_ns)
 
 
 def host_bytes_left() -> int:

@@ -16,8 +16,7 @@ from ._label_modules import ModuleLabels, label_modules
 from ._mem_pool import MemPool
 from ._overflow import overflow
 from ._regions import Slept, Woken, asleep, pool, region, sleep, wake
-from ._settle import settle, settle_after
 
 __all__ = ["HostActivations", "Mode", "MemPool", "ModuleLabels", "MovedActivations", "Slept", "Woken", "asleep",
            "enable", "enabled", "host_activations", "host_memory", "host_optimizer_state", "label_modules",
-           "overflow", "pool", "region", "settle", "settle_after", "sleep", "wake"]
+           "overflow", "pool", "region", "sleep", "wake"]
