@@ -15,6 +15,14 @@
 
 namespace cistern_torch {
 
+/// The use of a device since the process began, whatever statistics were reset since.
+struct Usage {
+  std::uint64_t requested_peak, reserved_peak;  ///< bytes
+  std::uint64_t taken, returned;  ///< times that the driver gave memory, and got it back
+  std::uint64_t retries;          ///< requests that had to give memory back to go on
+  std::uint64_t out_of_memory;    ///< requests that failed
+};
+
 struct DeviceState {
   /// `fraction`: of the device's memory; no more may be reserved.
   DeviceState(DeviceIndex ordinal, double fraction)
@@ -42,8 +50,8 @@ struct DeviceState {
   /// The figures of torch.cuda.memory_stats.
   c10::CachingDeviceAllocator::DeviceStats statistics();
   void resetAccumulated();
-  /// The most that was ever reserved. Call it before peaks are reset, because it reads them.
-  std::uint64_t keepPeak();
+  /// Call it before peaks are reset, because it reads them.
+  Usage usage();
 
   const DeviceIndex device;
   cistern::CachingAllocator& allocator;
@@ -60,7 +68,8 @@ struct DeviceState {
   void keepTo(double fraction);
   EventCounts countsOf(const cistern::MemoryStats& now) const;
 
-  std::atomic<std::uint64_t> most_reserved_{0};  ///< at a time before the last reset
+  /// At a time before the last reset.
+  std::atomic<std::uint64_t> most_requested_{0}, most_reserved_{0};
   std::mutex counting_;
   EventCounts counted_before_{};  ///< the last reset of accumulated statistics
   std::mutex telling_;  ///< keeps what one thread has taken before what the next one takes

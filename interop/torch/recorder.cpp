@@ -77,10 +77,16 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_trac
   return cistern_torch::Recorder::theOne().end();
 }
 
-/// The most that was reserved on the device since the process began, whatever statistics were
-/// reset; 0 for a device that was not used.
-extern "C" __attribute__((visibility("default"))) unsigned long long cistern_torch_peak_reserved(
-    int device) {
+/// Whether it could be read: not on a device of which nothing was asked yet. Pre: installed.
+extern "C" __attribute__((visibility("default"))) int cistern_torch_usage(
+    int device, cistern_torch::Usage* usage) {
   using namespace cistern_torch;
-  return installed() == nullptr ? 0 : installed()->peakReserved(DeviceIndex(device));
+  DeviceState* const state = installed()->find(DeviceIndex(device));
+  if (state == nullptr) return 0;
+  try {
+    *usage = state->usage();
+    return 1;
+  } catch (const std::exception&) {
+    return 0;
+  }
 }

@@ -106,8 +106,6 @@ class TorchAllocator final : public VersionedAllocator {
   /// What frees memory of a device that is short of it; see torch_host_memory.cpp.
   using WhenShort = int (*)(int device);
   void setWhenShort(WhenShort call) { when_short_.store(call); }
-  /// The most that was ever reserved on the device; 0 where nothing was asked of it yet.
-  std::uint64_t peakReserved(DeviceIndex device) const;
   /// The state of the device that the block lies on; null for no block of ours.
   DeviceState* ownerOf(void* pointer) const;
   template <class Verb>

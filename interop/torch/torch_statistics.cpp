@@ -16,6 +16,15 @@ StatArray statsOf(const cistern::MemoryStats& stats, cistern::Stat which) {
   return {statOf(stats.all[i]), statOf(stats.small_pool[i]), statOf(stats.large_pool[i])};
 }
 
+// Two that reset at once may both have the same peak; neither loses it.
+std::uint64_t keepMost(std::atomic<std::uint64_t>& kept, const cistern::StatValue& value) {
+  const auto now = std::uint64_t(value.peak);
+  std::uint64_t most = kept.load();
+  while (most < now && !kept.compare_exchange_weak(most, now)) {
+  }
+  return std::max(most, now);
+}
+
 }  // namespace
 
 DeviceState::EventCounts DeviceState::countsOf(const cistern::MemoryStats& now) const {
@@ -71,24 +80,20 @@ void TorchAllocator::resetAccumulatedStats(DeviceIndex device) {
 void TorchAllocator::resetPeakStats(DeviceIndex device) {
   asTorch([&] {
     DeviceState& state = at(device);
-    state.keepPeak();
+    state.usage();  // keeps the peaks
     state.allocator.resetPeakStats();
     state.pools.resetReservedPeaks();
   });
 }
 
-std::uint64_t TorchAllocator::peakReserved(DeviceIndex device) const {
-  DeviceState* const state = find(device);
-  return state == nullptr ? 0 : state->keepPeak();
-}
-
-// Two that reset at once may both have the same peak; neither loses it.
-std::uint64_t DeviceState::keepPeak() {
-  const auto now = std::uint64_t(allocator.memoryStats()[cistern::Stat::kReservedBytes].peak);
-  std::uint64_t most = most_reserved_.load();
-  while (most < now && !most_reserved_.compare_exchange_weak(most, now)) {
-  }
-  return std::max(most, now);
+Usage DeviceState::usage() {
+  const cistern::MemoryStats now = allocator.memoryStats();
+  return {keepMost(most_requested_, now[cistern::Stat::kRequestedBytes]),
+          keepMost(most_reserved_, now[cistern::Stat::kReservedBytes]),
+          now.num_device_alloc,
+          now.num_device_free,
+          now.num_alloc_retries,
+          now.num_ooms};
 }
 
 }  // namespace cistern_torch

@@ -1,4 +1,4 @@
-"""python -m cistern.torch, with nothing of PyTorch: what it records is made up (made_up_torch)."""
+"""python -m cistern.torch, with nothing of PyTorch: what is used and recorded is made up (made_up_torch)."""
 
 import gzip
 import json
@@ -16,7 +16,14 @@ from conftest import PACKAGE
 MADE_UP = Path(__file__).with_name("made_up_torch")
 TRACE = '# {"name": "made up"}\na %d 0 5\nf 0 5\n'
 ONE = json.dumps({"0": TRACE % (3 << 20)})
-TWO = json.dumps({"1": TRACE % (3 << 30), "10": TRACE % (1 << 30), "0": TRACE % (2 << 30)})
+THREE = json.dumps({"1": TRACE % (3 << 30), "10": TRACE % (1 << 30), "0": TRACE % (2 << 30)})
+GIB = 1 << 30
+USED_ONE = json.dumps({"0": (3 << 20, GIB, 12, 3, 0, 0)})
+USED_THREE = json.dumps({"0": (2 * GIB, 2 * GIB, 5, 0, 1, 0), "1": (3 * GIB, 4 * GIB, 6, 0, 0, 2),
+                         "10": (GIB, 8 * GIB, 7, 1, 0, 0)})
+MORE = ("cistern.torch: --compare before the script adds what PyTorch's own allocator would have reserved, and "
+        "--report PAGE.html draws who held the memory\n")
+PEERS = ("PyTorch", "PyTorch, expandable segments")
 
 
 @pytest.fixture
@@ -32,7 +39,7 @@ def launch(tmp_path):
                 command if shell is None else ["sh", "-c", f'"$@" {shell}', "sh", *command],
                 capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path / "at",
                 env={**os.environ, "PYTHONPATH": f"{MADE_UP}:{PACKAGE}", "TMPDIR": short,
-                     "TRACES": ONE, **environment})
+                     "TRACES": ONE, "USED": USED_ONE, **environment})
             assert ran.returncode == expect, ran.stderr
             return ran
 
@@ -52,6 +59,56 @@ def left(tmp_path):
     return sorted(path.name for path in (tmp_path / "tmp").iterdir())
 
 
+# ---- What was used -----------------------------------------------------------------------------------
+
+
+def test_three_lines_say_what_was_used_and_nothing_is_recorded(launch, script, tmp_path):
+    assert launch(script("")).stderr == (
+        "cistern.torch: the script's process requested 3.00 MiB at the peak on cuda:0, and Cistern reserved 1.00 GiB\n"
+        "cistern.torch: Cistern took memory from the driver 12 times and gave some back 3 times; 0 requests waited for "
+        "that, and 0 failed for lack of memory\n" + MORE)
+    assert left(tmp_path) == []
+
+
+def test_of_several_gpus_the_fullest_is_named_and_counts_are_summed(launch, script):
+    assert launch(script(""), USED=USED_THREE).stderr == (
+        "cistern.torch: the script's process requested 3.00 GiB at the peak on cuda:1, the fullest of 3 GPUs, and Cistern "
+        "reserved 4.00 GiB\n"
+        "cistern.torch: Cistern took memory from the driver 18 times and gave some back 1 time; 1 request waited for "
+        "that, and 2 failed for lack of memory\n" + MORE)
+
+
+def test_a_script_without_cuda_is_said_to_have_used_nothing(launch, script):
+    assert launch(script(""), USED="{}").stderr == (
+        "cistern.torch: the script's process requested no GPU memory through PyTorch\n"
+        "cistern.torch: PyTorch finds a GPU, whose memory Cistern would have served\n" + MORE)
+    no_gpu = script("import sys, types\n"
+                    "sys.modules['torch'] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=bool))")
+    assert launch(no_gpu, USED="{}").stderr.splitlines()[1] == (
+        "cistern.torch: PyTorch finds no GPU, and `cistern doctor` says what this machine has")
+
+
+def test_a_process_of_torchrun_names_its_rank(launch, script):
+    first = "cistern.torch: the script's process requested"
+    assert launch(script(""), RANK="0", WORLD_SIZE="1").stderr.startswith(first)
+    assert launch(script(""), RANK="3", WORLD_SIZE="4").stderr.startswith(first.replace("process", "process of rank 3"))
+
+
+@pytest.mark.parametrize("end", ["raise MemoryError('of the script')", "import sys; sys.exit(3)"])
+def test_a_script_that_fails_has_the_three_lines_last(launch, script, end):
+    ran = launch(script(end), expect=1 if "raise" in end else 3)
+    assert ran.stderr.splitlines()[-3].startswith("cistern.torch: the script's process") and ran.stderr.endswith(MORE)
+    assert ran.stderr.count("\n") == 3 or "MemoryError: of the script\ncistern.torch: " in ran.stderr
+
+
+@pytest.mark.parametrize("options, recorded", [(["--compare"], "a trace"), (["--trace", "t"], "a trace"),
+                                               (["--report", "p"], "a history"), (["--compare", "--report", "p"], "a history")])
+def test_an_option_that_needs_a_record_makes_one(launch, script, options, recorded):
+    said = launch(*options, script("")).stderr
+    assert said.startswith(f"made up: {recorded} is recorded\ncistern.torch: the script's process requested 3.00 MiB")
+    assert MORE not in said and ("PyTorch, expandable segments" in said) == ("--compare" in options)
+
+
 # ---- The end ---------------------------------------------------------------------------------------
 
 
@@ -65,7 +122,7 @@ os.waitpid(pid, 0)
 print("the parent goes on")
 """)
     ran = launch("--trace", tmp_path / "f.trace", forks)
-    assert ran.stdout == "the parent goes on\n" and ran.stderr.count("at the peak") == 1
+    assert ran.stdout == "the parent goes on\n" and ran.stderr.count("requested") == 1
     assert (tmp_path / "f.trace").read_text() == TRACE % (3 << 20)
     assert left(tmp_path) == []
 
@@ -100,7 +157,7 @@ def test_a_trace_that_is_there_is_kept_until_the_end(launch, script, tmp_path):
 def test_what_cannot_be_written_at_the_end_is_kept_elsewhere(launch, script, tmp_path):
     (tmp_path / "at/gone").mkdir()
     ran = launch("--trace", "gone/f.trace", script("import os; os.rmdir('gone')"))
-    assert "at the peak" in ran.stderr
+    assert "requested" in ran.stderr
     kept = Path(re.search(r"what was recorded is kept in (.*)", ran.stderr)[1])
     assert kept.parent.samefile(tmp_path / "tmp") and (kept / "0.trace").read_text() == TRACE % (3 << 20)
 
@@ -111,7 +168,7 @@ def test_what_cannot_be_written_at_the_end_is_kept_elsewhere(launch, script, tmp
 def test_streams_that_are_gone_lose_nothing(launch, script, tmp_path, how):
     program = [sys.executable, "-m", "cistern.torch", "--trace", "f.trace", script(f"import os, sys; {how}")]
     ran = launch("-c", f"import subprocess; subprocess.run({list(map(str, program))!r})", python=())
-    assert "asked for" in ran.stderr
+    assert "requested" in ran.stderr
     assert (tmp_path / "at/f.trace").exists() and left(tmp_path) == []
 
 
@@ -132,7 +189,7 @@ def test_a_page_is_drawn_and_named(launch, script, tmp_path):
 
 
 def test_the_gpus_of_a_run_share_a_page(launch, script, tmp_path):
-    launch("--report", "page.html", "--trace", "t.trace", script(""), TRACES=TWO)
+    launch("--report", "page.html", "--trace", "t.trace", script(""), TRACES=THREE)
     assert (tmp_path / "at/page.html").read_text() == "0.trace 1.trace 10.trace"
     assert (tmp_path / "at/t.trace").read_text() == TRACE % (2 << 30) and left(tmp_path) == []
 
@@ -151,7 +208,7 @@ def test_a_script_that_fails_has_a_page(launch, script, tmp_path, end):
 
 def test_what_cannot_be_drawn_is_kept(launch, script, tmp_path):
     ran = launch("--report", "page.html", script(""), NO_PAGE="this build cannot draw")
-    assert "cistern.torch: --report: this build cannot draw\n" in ran.stderr and "at the peak" in ran.stderr
+    assert "cistern.torch: --report: this build cannot draw\n" in ran.stderr and "requested" in ran.stderr
     kept = Path(re.search(r"what was recorded is kept in (.*)", ran.stderr)[1])
     assert (kept / "0.trace").exists() and not (tmp_path / "at/page.html").exists()
 
@@ -174,51 +231,53 @@ def test_a_script_without_cuda_has_no_page(launch, script, tmp_path):
     assert not (tmp_path / "at/page.html").exists() and left(tmp_path) == []
 
 
-# ---- The figures -----------------------------------------------------------------------------------
+# ---- The comparison ----------------------------------------------------------------------------------
 
 
-def test_the_report_has_the_figures_of_the_trace(launch, script, tmp_path):
-    ran = launch(script(""))
-    rows = dict(re.findall(r"^  (\S.*?)  +([\d.]+) GiB", ran.stderr, re.M))
-    assert rows == {"asked for": "0.003", "reserved": "1.000", "PyTorch": "0.020",
+def compared(ran):
+    return dict(re.findall(r"^  (\S.*?)  +([\d.]+) GiB", ran.stderr, re.M))
+
+
+def test_the_comparison_has_the_figures_of_the_trace(launch, script, tmp_path):
+    rows = compared(launch("--compare", script("")))
+    assert left(tmp_path) == [] and rows == {"asked for": "0.003", "reserved": "1.000", "PyTorch": "0.020",
                     "PyTorch, expandable segments": "0.020"}
 
 
 def test_uses_by_other_streams_count_in_the_models(launch, script, tmp_path):
     used = TRACE.replace("}", ', "stream_uses": "recorded"}').replace("f 0 5\n", "f 0 5\na %d 1 5\ne 0 5\n")
-    ran = launch(script(""), TRACES=json.dumps({"0": used % (30 << 20, 30 << 20)}))
-    rows = dict(re.findall(r"^  (\S.*?)  +([\d.]+) GiB", ran.stderr, re.M))
+    rows = compared(launch("--compare", script(""), TRACES=json.dumps({"0": used % (30 << 20, 30 << 20)})))
     assert rows["asked for"] == "0.029" and rows["PyTorch"] == "0.059"
 
 
 def test_a_model_without_a_figure_says_why(launch, script, tmp_path):
     lacks = TRACE.replace("}", ', "stream_uses": "missing"}') + "a 5 1 5\n"
-    ran = launch(script(""), TRACES=json.dumps({"0": lacks % (3 << 20)}))
-    for peer in ("PyTorch", "PyTorch, expandable segments"):
+    ran = launch("--compare", script(""), TRACES=json.dumps({"0": lacks % (3 << 20)}))
+    for peer in PEERS:
         assert re.search(rf"^  {peer} +.*: no figure: .* \(stream_uses", ran.stderr, re.M), ran.stderr
     assert "modelled" not in ran.stderr
 
 
 def test_several_gpus_are_summed_and_have_a_trace_each(launch, script, tmp_path):
-    ran = launch("--trace", "t.trace.gz", script(""), TRACES=TWO)
+    ran = launch("--compare", "--trace", "t.trace.gz", script(""), TRACES=THREE, USED=USED_THREE)
     assert "at the peak, the sum of 3 GPUs" in ran.stderr
-    rows = dict(re.findall(r"^  (\S.*?)  +([\d.]+) GiB", ran.stderr, re.M))
+    rows = compared(ran)
     assert rows["asked for"] == "6.000" and rows["reserved"] == "14.000"
-    assert all(6 <= float(rows[peer]) < 6.1 for peer in ("PyTorch", "PyTorch, expandable segments"))
+    assert all(6 <= float(rows[peer]) < 6.1 for peer in PEERS)
     for name, gib in (("t", 2), ("t.cuda1", 3), ("t.cuda10", 1)):
         path = tmp_path / f"at/{name}.trace.gz"
         assert cistern.replay(path).peak_requested_bytes == gib << 30
         assert str(path) in ran.stderr
 
 
-def test_a_script_without_cuda_has_no_figures(launch, script, tmp_path):
-    ran = launch("--trace", "f.trace", script(""), TRACES="{}")
-    assert "no use of CUDA memory was recorded\n" in ran.stderr and "no file is written" in ran.stderr
+def test_a_script_without_cuda_has_no_trace_and_no_comparison(launch, script, tmp_path):
+    ran = launch("--compare", "--trace", "f.trace", script(""), TRACES="{}", USED="{}")
+    assert "requested no GPU memory" in ran.stderr and "no file is written" in ran.stderr and not compared(ran)
     assert not (tmp_path / "at/f.trace").exists() and left(tmp_path) == []
 
 
 def test_a_trace_that_cannot_be_replayed_has_a_reason(launch, script, tmp_path):
-    ran = launch("--trace", "f.trace", script(""), TRACES='{"0": "none"}')
+    ran = launch("--compare", "--trace", "f.trace", script(""), TRACES='{"0": "none"}')
     assert re.search(r"^  PyTorch +\S", ran.stderr, re.M) and "reserved" in ran.stderr
     assert (tmp_path / "at/f.trace").read_text() == "none" and left(tmp_path) == []
 

@@ -1,9 +1,11 @@
 """Snapshots, history, metadata."""
 
 import pickle
+import re
 
 import pytest
 import torch
+from conftest import run_alone
 
 MIB = 1 << 20
 memory = torch.cuda.memory
@@ -164,3 +166,34 @@ def test_history_has_memory_that_the_program_pins_itself():
     finally:
         memory._record_memory_history(enabled=None)
     assert trace == ["segment_alloc", "alloc", "free_requested", "free_completed", "segment_free"]
+
+
+SCRIPT = """
+import os, tempfile, torch
+def held(mib, device):
+    return torch.empty(mib << 20, dtype=torch.uint8, device=device)
+held(64, "cuda:1")
+torch.cuda.empty_cache()
+torch.cuda.reset_peak_memory_stats(1)
+torch.cuda.reset_accumulated_memory_stats(1)
+try:
+    held(1 << 20, "cuda:0")
+except torch.OutOfMemoryError:
+    held(8, "cuda:0")
+print(*os.listdir(tempfile.gettempdir()))
+"""
+
+
+@pytest.mark.parametrize("option", ["", "--compare"])
+def test_a_script_is_told_what_it_used_whatever_was_reset_and_is_recorded_for_a_comparison(tmp_path, option):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "tmp").mkdir()
+    arguments = ["cistern.torch", *option.split(), str(tmp_path / "script.py")]
+    out, err = run_alone(f"import runpy, sys\nsys.argv = {arguments}\n"
+                         "runpy.run_module('cistern.torch', run_name='__main__')", TMPDIR=str(tmp_path / "tmp"))
+    assert out.startswith("cistern-") == ("PyTorch, expandable segments" in err) == bool(option)
+    assert re.match(r"cistern.torch: the script's process requested 64.00 MiB at the peak on cuda:1, the fullest of 2 "
+                    r"GPUs, and Cistern reserved (64|66|68)\.00 MiB\n"
+                    r"cistern.torch: Cistern took memory from the driver [1-9]\d* times and gave some back [1-9]\d* "
+                    r"times?; \d requests? waited for that, and 1 failed for lack of memory\n", err)
+    assert option or len(err.splitlines()) == 3

@@ -1,13 +1,14 @@
 """In place of PyTorch and the extension, for every Python whose PYTHONPATH has this folder: `enable()`
-does nothing, and what is recorded is in $TRACES, as {"0": a trace's text}. A page has the names of the
-traces, and of those in folders. $NO_PAGE says why there is none."""
+does nothing. What is recorded is in $TRACES, as {"0": a trace's text}, and a line says that it is recorded.
+The use of GPUs is in $USED, as {"0": the fields of Usage}. A page has the names of the traces, and of those in
+folders. $NO_PAGE says why there is none."""
 
 import json
 import os
 from pathlib import Path
 
 import cistern.torch
-from cistern.torch import _enable, _native, _recording
+from cistern.torch import _enable, _native, _recording, _report
 
 
 def enable(mode):
@@ -17,6 +18,7 @@ def enable(mode):
 
 
 def record_begin(folder, name, history):
+    _report.say(f"made up: {'a history' if history else 'a trace'} is recorded")
     for device, text in json.loads(os.environ.get("TRACES", "{}")).items():
         (Path(folder) / f"{device}.trace").write_text(text)
 
@@ -28,12 +30,12 @@ def report(source, out):
     Path(out).write_text(" ".join(sorted(each.name for each in traces)))
 
 
-def peak_reserved(device):
-    return (device + 1) << 30
+def usage():
+    return {int(device): _native.Usage(*fields) for device, fields in json.loads(os.environ.get("USED", "{}")).items()}
 
 
 cistern.torch.enable = enable
 _native.record_begin = record_begin
 _native.record_end = lambda history: os.environ.get("NOT_WHOLE")
-_native.peak_reserved = peak_reserved
+_native.usage = usage
 _recording.report = report

@@ -1,11 +1,11 @@
-"""python -m cistern.torch [--report PAGE] [--trace FILE] script.py args…
-python -m cistern.torch [--report PAGE] [--trace FILE] -m module args…
+"""python -m cistern.torch [--compare] [--report PAGE] [--trace FILE] script.py args…
+python -m cistern.torch [--compare] [--report PAGE] [--trace FILE] -m module args…
 
-Runs a script, or a module, unchanged on Cistern. At its end it reports what the script requested and what was
-reserved. It also reports what PyTorch's own allocator would have reserved in its two modes. With
---report it draws a page: who held the memory, and why a request did not fit.
+Runs a script, or a module, unchanged on Cistern, as `enable()` does. At its end three lines say what was used. Only
+the options record the script, because a record makes allocations slower. --compare says what PyTorch's own allocator
+would have reserved in its two modes. --report draws a page: who held the memory, and why a request did not fit.
 
-`_script.py` runs the script, `_recording.py` records it, `_report.py` reports the figures, and
+`_script.py` runs the script, `_recording.py` records it, `_report.py` says the figures, and
 `_children.py` puts the processes that the script spawns on Cistern too.
 """
 
@@ -27,7 +27,9 @@ from typing import List, Tuple
 from . import _recording, _script, enable
 
 _PROGRAM = "python -m cistern.torch"
-_TRACE = """keep what was recorded, to be replayed by `cistern replay` (FILE.gz is compressed). If the
+_COMPARE = """record the script, which takes some time of each allocation, and say what PyTorch's own allocator would
+have reserved in its two modes, by models of them"""
+_TRACE = """record the script as well, and keep what was recorded, to be replayed by `cistern replay` (FILE.gz is compressed). If the
 script used several GPUs, FILE is the first one's, and the others' are beside it: t.trace.gz,
 t.cuda1.trace.gz"""
 _REPORT = """draw what the script did with memory to a page, also if it has run out of memory. The recording has
@@ -52,10 +54,11 @@ def _split(arguments: List[str]) -> Tuple[List[str], List[str], List[str]]:
 def _parse(arguments: List[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog=_PROGRAM,
-        usage=f"{_PROGRAM} [-h] [--report PAGE.html] [--trace FILE] (script | -m module) [arguments ...]",
+        usage=f"{_PROGRAM} [-h] [--compare] [--report PAGE.html] [--trace FILE] (script | -m module) [arguments ...]",
         description="Runs a PyTorch script on Cistern.",
         allow_abbrev=False,
     )
+    parser.add_argument("--compare", action="store_true", help=_COMPARE)
     parser.add_argument("--report", metavar="PAGE.html", help=_REPORT)
     parser.add_argument("--trace", metavar="FILE", help=_TRACE)
     either = parser.add_mutually_exclusive_group(required=True)
@@ -97,7 +100,7 @@ def main(arguments: List[str]) -> None:
     if wanted.module is None and not os.path.exists(wanted.script):
         sys.exit(f"{_PROGRAM}: there is no script {wanted.script}")
     try:
-        recording = _recording.Recording(wanted.trace, wanted.report)
+        recording = _recording.Recording(wanted.trace, wanted.report, wanted.compare)
     except OSError as reason:
         sys.exit(f"{_PROGRAM}: {reason}")
     atexit.register(recording.finish)  # exit handlers run in reverse: this one last

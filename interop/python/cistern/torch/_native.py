@@ -6,7 +6,7 @@ import ctypes
 import os
 import re
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from . import _build, _cached, _collectives, _newer, _streams
 
@@ -14,6 +14,13 @@ OLDEST, NEWEST = (2, 9), (2, 15)
 
 
 _library: Optional[ctypes.CDLL] = None
+
+
+class Usage(ctypes.Structure):
+    """The use of a GPU since the process began, whatever statistics were reset since: see device_state.hpp."""
+
+    _fields_ = [(name, ctypes.c_ulonglong) for name in
+                ("requested_peak", "reserved_peak", "taken", "returned", "retries", "out_of_memory")]
 
 
 class Unavailable(Exception):
@@ -104,9 +111,13 @@ def set_overflow(host_bytes: int) -> None:
     set_to(host_bytes)
 
 
-def peak_reserved(device: int) -> int:
-    """The most bytes that were reserved on a GPU at once, whatever statistics were reset since."""
+def usage() -> Dict[int, Usage]:
+    """That of each GPU that was asked for memory, by its number. A script may have broken PyTorch, so it is not
+    asked."""
     assert _library is not None, "after install()"
-    peak = _library.cistern_torch_peak_reserved
-    peak.restype = ctypes.c_ulonglong
-    return int(peak(ctypes.c_int(device)))
+    found = {}
+    for device in range(64):  # as many as the extension knows
+        one = Usage()
+        if _library.cistern_torch_usage(device, ctypes.byref(one)) and one.requested_peak + one.out_of_memory > 0:
+            found[device] = one
+    return found

@@ -1,5 +1,5 @@
-"""Records a script's allocations while it runs: a trace for each GPU, in a folder of its own, until
-the process ends. For a page these are histories, which have stacks and labels too."""
+"""Records a script's allocations while it runs, if the user wants what needs a record: a trace for each GPU, in a
+folder of its own, until the process ends. For a page these are histories, which have stacks and labels too."""
 
 from __future__ import annotations
 
@@ -20,34 +20,43 @@ from . import _native, _report
 class Recording:
     """`begin()` it once; `finish()` is for the end of the process."""
 
-    def __init__(self, trace: Optional[str], page: Optional[str]) -> None:
+    def __init__(self, trace: Optional[str], page: Optional[str], compare: bool) -> None:
         """The files that the user wants. OSError, which names the option, if one cannot be written."""
-        self._trace, self._page = _place("--trace", trace), _place("--report", _of_rank(page))
+        self._trace, self._page, self._compare = _place("--trace", trace), _place("--report", _of_rank(page)), compare
+        self._records = compare or trace is not None or page is not None
         self._process = 0
 
     def begin(self, name: str) -> None:
-        """`name`: of the program. OSError or RuntimeError if there is no place for it."""
+        """`name`: of the program. OSError or RuntimeError if there is no place for a record."""
+        if self._records:
+            self._record(name)
+        self._process = os.getpid()
+
+    def _record(self, name: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="cistern-"))
         try:
             _native.record_begin(self._folder, name, history=self._page is not None)
         except RuntimeError:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
-        self._process = os.getpid()
 
     def finish(self) -> None:
-        """Reports the figures, and makes the files that the user wants."""
+        """Says what was used, and makes what the user wants."""
         if os.getpid() != self._process:
             return  # not begun; or a child of fork, which has its parent's exit handlers
-        failed = _native.record_end(history=self._page is not None)
+        failed = _native.record_end(history=self._page is not None) if self._records else None
         _flush()
+        _report.say_usage(recorded=self._records)
+        if not self._records:
+            return
         if failed is not None:
             _report.say(f"cistern.torch: the trace is not whole: {failed}")
         traces = self._traces()
         done = False
         try:
             done = self._keep(traces)
-            _report.say_all(traces)
+            if self._compare and traces:
+                _report.say_comparison(traces)
             done = self._draw(traces) and done
         finally:
             if done:
@@ -111,11 +120,10 @@ def beside(wanted: str, device: int) -> str:
 
 def _of_rank(wanted: Optional[str]) -> Optional[str]:
     """Of several processes that torchrun has begun, each has a page: p.html becomes p.rank1.html."""
-    rank = os.environ.get("RANK", "")
-    if wanted is None or not rank.isdecimal() or os.environ.get("WORLD_SIZE", "1") == "1":
+    if wanted is None or _report.rank() is None:
         return wanted
     stem, suffix = os.path.splitext(wanted)
-    return f"{stem}.rank{rank}{suffix}"
+    return f"{stem}.rank{_report.rank()}{suffix}"
 
 
 def _say_nothing(option: str) -> None:
