@@ -48,9 +48,15 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(CISTERN_CCACHE ccache)
   mark_as_advanced(CISTERN_CCACHE)
   if(CISTERN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    # The two things that ccache must overlook to work with precompiled headers.
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-                                    CCACHE_SLOPPINESS=pch_defines,time_macros ${CISTERN_CCACHE})
+    # The two things that ccache must overlook to work with precompiled headers; and where the checkout is,
+    # so that another one of the same sources finds what this one compiled.
+    set(nohashdir)
+    if(CISTERN_SANITIZE)  # their line numbers have no folder (below)
+      set(nohashdir CCACHE_NOHASHDIR=1)
+    endif()
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+        ${nohashdir} ${CISTERN_CCACHE})
   endif()
 endif()
 
@@ -102,6 +108,7 @@ if(CISTERN_SANITIZE)
   # (clang++ inlines from -O2 on, and takes hardly longer.)
   set(cistern_sanitize -fsanitize=${CISTERN_SANITIZE} -fno-omit-frame-pointer -g1)
   list(APPEND cistern_sanitize $<IF:$<CXX_COMPILER_ID:GNU>,-O1,-O2>)
+  list(APPEND cistern_sanitize -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)  # the same in each checkout
   if(CISTERN_SANITIZE MATCHES "undefined")
     list(APPEND cistern_sanitize -fno-sanitize-recover=all)
   endif()
