@@ -206,23 +206,6 @@ def made_up(figures):
                   "driver's pool"], body)
 
 
-def overflow(figures):
-    """Bytes over the bus by rule, beside the bound, on devices that are too small."""
-    cases = {}
-    for row in figures.all("--overflow"):
-        cases.setdefault((row["trace"], row["share"]), []).append(row)
-
-    def cell(row):
-        factor = row["bus_bytes"] / row["bound_bytes"]
-        return f"{row['bus_bytes'] / 2**30:.2f} ({factor:.2f})"
-
-    body = [[trace, f"{share} %", f"{rows[0]['short_iterations']} of {rows[0]['iterations']}",
-             f"{rows[0]['bound_bytes'] / 2**30:.2f}", *map(cell, rows)]
-            for (trace, share), rows in cases.items()]
-    rules = [row["rule"] for row in next(iter(cases.values()))]
-    return table(["GiB over the bus (x bound)", "device", "steps too large", "bound", *rules], body)
-
-
 def paths(_):
     """Measured by tests/golden, which keeps them: ./dev golden."""
     kept = json.loads((TOP / "tests/golden/paths.json").read_text())
@@ -235,7 +218,7 @@ def paths(_):
 
 TABLES = {"reserves": reserves, "later": later, "sample": sample, "rounds": rounds,
           "kept-rounds": kept_rounds, "efficiency": efficiency, "device-ms": device_time, "fits": fits,
-          "page-sizes": page_sizes, "made-up": made_up, "overflow": overflow, "paths": paths}
+          "page-sizes": page_sizes, "made-up": made_up, "paths": paths}
 
 
 # ---- The picture ---------------------------------------------------------------------------------

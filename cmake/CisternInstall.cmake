@@ -1,5 +1,5 @@
 # `cmake --install` and `cpack -G DEB`: the headers of include, both libraries, the libraries of
-# handles, the licence, the `cistern` command where it was built, its manual and completions, and what
+# handles, the licence, the `cistern` command where it was built, its manual and completion, and what
 # lets others find all that: a CMake package and two files for pkg-config. Nothing that is installed
 # names a place of this machine: the whole may be moved afterwards.
 include_guard(GLOBAL)

@@ -1,8 +1,6 @@
-// `cistern man` and `cistern completion SHELL`: what the build writes for an installation.
-#include <array>
+// `cistern man` and `cistern completion bash`: what the build writes for an installation.
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -10,24 +8,6 @@
 #include "interop/command/manual/manual.hpp"
 
 namespace cistern::command {
-namespace {
-
-struct Shell {
-  std::string_view name;
-  std::string (*completion)(const Outline& outline);
-};
-
-constexpr std::array<Shell, 3> kShells = {
-    {{"bash", bashCompletion}, {"zsh", zshCompletion}, {"fish", fishCompletion}}};
-
-ExitStatus printCompletion(const CLI::App& program, const std::string& name, Console& console) {
-  for (const Shell& shell : kShells) {
-    if (shell.name == name) console.out << shell.completion(outlineOf(program));
-  }
-  return kDone;
-}
-
-}  // namespace
 
 Command addMan(CLI::App& program) {
   CLI::App* parser = program.add_subcommand("man", "Print the manual's page, for man -l");
@@ -39,14 +19,15 @@ Command addMan(CLI::App& program) {
 
 Command addCompletion(CLI::App& program) {
   CLI::App* parser =
-      program.add_subcommand("completion", "Print a script that makes a shell complete words");
+      program.add_subcommand("completion", "Print a script that makes bash complete words");
   const auto shell = std::make_shared<std::string>();
-  parser->add_option("shell", *shell, "bash, zsh or fish")
+  parser->add_option("shell", *shell, "bash")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->check(CLI::IsMember({"bash"}))
       ->type_name("SHELL");
   return {parser, [&program, shell](Console& console) {
-            return printCompletion(program, *shell, console);
+            console.out << bashCompletion(outlineOf(program));
+            return kDone;
           }};
 }
 

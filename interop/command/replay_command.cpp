@@ -1,5 +1,4 @@
-// The command line of `cistern replay`. Read next: replay/arguments.hpp, replay/run_replay.hpp,
-// overflow/run_overflow.hpp.
+// The command line of `cistern replay`. Read next: replay/arguments.hpp, replay/run_replay.hpp.
 #include <array>
 #include <memory>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
 #include "interop/command/not_empty.hpp"
-#include "interop/command/overflow/run_overflow.hpp"
 #include "interop/command/replay/arguments.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/run_replay.hpp"
@@ -89,9 +87,6 @@ void addDevice(CLI::App& parser, Arguments& a) {
           ->type_name("SIZE");
   parser.add_flag("--fit", a.fit, "Search for the smallest capacity that serves the trace")
       ->excludes(capacity);
-  parser.add_flag(
-      "--overflow", a.overflow,
-      "Bytes over the bus by rule, on simulated devices of 97, 90 and 80 % of the need");
   parser
       .add_option("--gpu-lag-us", a.gpu_lag,
                   "How far the simulated GPU is behind the host, in µs or as 10ms")
@@ -122,7 +117,7 @@ ExitStatus replayWhatIsGiven(const Arguments& a, Console& console) {
   for (const std::string& trace : a.traces)
     traces.push_back({"the trace", trace == "-" ? "/dev/stdin" : trace});
   requireApart(std::array{NamedFile{"--plot", a.plot}}, traces);
-  return settings.overflow ? runOverflow(settings, console) : runReplay(settings, console);
+  return runReplay(settings, console);
 }
 
 }  // namespace

@@ -25,10 +25,6 @@ Convnet::Convnet(Program& program, Random& random, const ConvnetShape& shape)
   for (const Layer& layer : layersFor(1, 32, 32)) weights_.push_back(program_.take(layer.weight));
 }
 
-void Convnet::drop() {
-  for (Blocks* blocks : {&weights_, &gradients_, &momentum_}) program_.drop(*blocks);
-}
-
 std::vector<Convnet::Layer> Convnet::layersFor(std::uint64_t images, std::uint64_t height,
                                                std::uint64_t width) {
   std::vector<Layer> layers;

@@ -22,7 +22,6 @@ class Convnet {
   Convnet(Program& program, Random& random, const ConvnetShape& shape);
 
   void trainStep(std::uint64_t images, std::uint64_t height, std::uint64_t width);
-  void drop();
 
  private:
   struct Layer {

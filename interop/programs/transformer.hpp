@@ -36,7 +36,6 @@ class Transformer {
     Blocks kept;
   };
 
-  std::uint64_t matrixElements() const;
   void dealTokens(std::uint64_t tokens);
   Block forwardLayer(Block input, std::uint64_t tokens, std::uint64_t sequences, Blocks* kept);
   Block expert(std::uint64_t tokens, Blocks* kept);

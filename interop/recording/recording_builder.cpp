@@ -70,37 +70,6 @@ std::uint32_t RecordingBuilder::addPool(PoolName name) {
   return static_cast<std::uint32_t>(recording_.pools.size() - 1);
 }
 
-std::uint32_t RecordingBuilder::frame(Frame frame) {
-  std::string key = fmt::format("{}\n{}\n{}", frame.line, frame.file, frame.function);
-  if (const auto found = frame_numbers_.find(key); found != frame_numbers_.end()) {
-    return found->second;
-  }
-  const std::uint32_t number = addFrame(std::move(frame));
-  frame_numbers_.emplace(std::move(key), number);
-  return number;
-}
-
-std::uint32_t RecordingBuilder::stack(std::uint32_t parent, std::uint32_t frame) {
-  const PairKey key{parent, frame};
-  if (const auto found = stack_numbers_.find(key); found != stack_numbers_.end()) {
-    return found->second;
-  }
-  const std::uint32_t number = addStack(parent, frame);
-  stack_numbers_.emplace(key, number);
-  return number;
-}
-
-std::uint32_t RecordingBuilder::label(std::uint32_t parent, std::string_view name) {
-  if (name.empty()) return parent;
-  std::string key = fmt::format("{}\n{}", parent, name);
-  if (const auto found = label_numbers_.find(key); found != label_numbers_.end()) {
-    return found->second;
-  }
-  const std::uint32_t number = addLabel(parent, std::string(name));
-  label_numbers_.emplace(std::move(key), number);
-  return number;
-}
-
 std::uint32_t RecordingBuilder::pool(PoolName name) {
   const PairKey key{name.uuid, name.uid};
   if (const auto found = pool_numbers_.find(key); found != pool_numbers_.end()) {

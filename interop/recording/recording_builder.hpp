@@ -40,10 +40,7 @@ class RecordingBuilder {
   std::uint32_t addStack(std::uint64_t parent, std::uint64_t frame);
   std::uint32_t addLabel(std::uint64_t parent, std::string name);
   std::uint32_t addPool(PoolName name);
-  /// The same, but the number of an equal one that is there already. An empty label is label 0.
-  std::uint32_t frame(Frame frame);
-  std::uint32_t stack(std::uint32_t parent, std::uint32_t frame);
-  std::uint32_t label(std::uint32_t parent, std::string_view name);
+  /// The same, but the number of an equal one that is there already.
   std::uint32_t pool(PoolName name);
 
   // ---- Events. `stream` is the format's own name for a stream, 0 for the default one. ----
@@ -126,8 +123,7 @@ class RecordingBuilder {
   std::uint64_t last_stream_ = 0;  // programs stay on a stream for long: spares most look-ups
   std::uint32_t last_number_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t, trace::SeededHash> own_names_;
-  Numbers<std::string, std::hash<std::string>> frame_numbers_, label_numbers_;
-  Numbers<PairKey, PairHash> stack_numbers_, pool_numbers_;
+  Numbers<PairKey, PairHash> pool_numbers_;
 };
 
 }  // namespace cistern::recording

@@ -92,18 +92,7 @@ std::string headerComment(const Header& header) {
   for (const auto& [uses, word] : kUses) {
     if (header.stream_uses == uses) text += fmt::format(", \"{}\": \"{}\"", kUsesKey, word);
   }
-  if (header.recording) text += fmt::format(", \"recording\": {}", kRecordingVersion);
-  if (!header.device.empty()) text += fmt::format(", \"device\": {}", quotedJson(header.device));
-  if (header.first_recorded > 0) {
-    text += fmt::format(", \"first_recorded\": {}", header.first_recorded);
-  }
-  if (header.dump) text += ", \"dump\": true";
-  if (header.stream_names.empty()) return text + "}";
-  std::string names;
-  for (const auto& [number, name] : header.stream_names) {
-    names += fmt::format("{}\"{}\": \"0x{:x}\"", names.empty() ? "" : ", ", number, name);
-  }
-  return text + fmt::format(", \"stream_names\": {{{}}}}}", names);
+  return text + "}";
 }
 
 std::optional<Header> headerInComment(std::string_view comment, const OnBad& on_bad) {

@@ -28,13 +28,13 @@ struct Header {
 };
 
 /// {"name": "…"}, with characters escaped as JSON needs, and bytes that are not UTF-8 replaced.
-/// Each other key follows where it says something. Pre: header.name.
+/// "stream_uses" follows where it says something. Pre: header.name; not a recording's header.
 std::string headerComment(const Header& header);
 
 /// What a JSON object says of a trace: the string under "name", or else "workload", and the rest of
 /// Header; none if it has no such key. A comment that is not JSON, or is longer than 64 KiB, is
-/// nobody's error. `on_bad` is told what was expected of a key that is not as headerComment writes
-/// it. "device", "first_recorded", "dump" and "stream_names" count beside "recording" only.
+/// nobody's error. `on_bad` is told what was expected of a key whose value is none that Cistern
+/// writes. "device", "first_recorded", "dump" and "stream_names" count beside "recording" only.
 std::optional<Header> headerInComment(std::string_view comment,
                                       const std::function<void(const std::string&)>& on_bad);
 

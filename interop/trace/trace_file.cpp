@@ -166,10 +166,6 @@ std::string TraceFile::rest() {
   return content;
 }
 
-std::string loadFile(const std::filesystem::path& path, const ReadLimits& limits) {
-  return TraceFile(path, limits).rest();
-}
-
 std::string nameInErrors(const std::filesystem::path& path) {
   return path == kStandardInput ? "standard input" : path.string();
 }

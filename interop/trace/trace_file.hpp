@@ -44,9 +44,6 @@ class TraceFile final : public ByteSource {
   Format format_ = Format::kCistern;
 };
 
-/// The whole content of a plain or gzip file. Throws TraceError as TraceFile does.
-std::string loadFile(const std::filesystem::path& path, const ReadLimits& limits = {});
-
 /// The file's name in errors.
 std::string nameInErrors(const std::filesystem::path& path);
 

@@ -1,6 +1,6 @@
-"""The manual's page, and the completions of shells, as the command writes them.
+"""The manual's page, and the completion of bash, as the command writes them.
 
-manual_test.py COMMAND    the built `cistern`. A shell or a formatter that is missing here is left out."""
+manual_test.py COMMAND    the built `cistern`. The formatter's test is left out where there is no groff."""
 
 import os
 import pathlib
@@ -15,7 +15,6 @@ import time
 import unittest
 
 COMMAND = pathlib.Path(sys.argv.pop(1)).resolve()
-SHELLS = ("bash", "zsh", "fish")
 
 
 def printed(*args):
@@ -91,24 +90,15 @@ class Manual(unittest.TestCase):
         self.assertLessEqual({"man", "completion"}, set(commands()))
 
 
-class Completions(unittest.TestCase):
-    def test_every_shell_knows_every_command_and_option(self):
-        for shell in SHELLS:
-            script = printed("completion", shell)
-            for command in commands():
-                self.assertRegex(script, rf"\b{command}\b")
-                for option in options(command):
-                    self.assertRegex(script, rf"-l {option[2:]}\b" if shell == "fish" else rf"{option}\b")
+class Completion(unittest.TestCase):
+    def test_bash_knows_every_command_and_option(self):
+        script = printed("completion", "bash")
+        for command in commands():
+            self.assertRegex(script, rf"\b{command}\b")
+            for option in options(command):
+                self.assertRegex(script, rf"{option}\b")
 
-    def test_every_shell_takes_its_script(self):
-        for shell in filter(shutil.which, SHELLS):
-            with tempfile.NamedTemporaryFile("w") as script:
-                script.write(printed("completion", shell))
-                script.flush()
-                ended = subprocess.run([shell, "-n", script.name], capture_output=True, text=True)
-                self.assertEqual((ended.returncode, ended.stderr), (0, ""), shell)
-
-    def test_a_tab_completes_in_bash(self):
+    def test_a_tab_completes_a_word(self):
         for typed, words in [
                 ("cistern repl\t", ["replay"]),
                 ("cistern repo\t", ["report"]),

@@ -112,7 +112,6 @@ TEST_CASE("nothing that is printed for people is wider than a terminal of 80 col
       }
     }
   }
-  lines.push_back({"replay", named.path(), "--device", "sim", "--overflow"});
   for (const Args& args : lines) {
     for (const std::string& line : linesOf(runCommand(args).out)) {
       INFO(line);

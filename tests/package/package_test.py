@@ -87,8 +87,7 @@ def installed(sources, build, work):
                  "cisternTargets.cmake"):
         check(any(path.endswith("/" + name) for path in there), f"{name} is not installed")
     if (build / "interop/command/share").is_dir():  # the command was built
-        for name in ("man/man1/cistern.1", "bash-completion/completions/cistern", "zsh/site-functions/_cistern",
-                     "fish/vendor_completions.d/cistern.fish"):
+        for name in ("man/man1/cistern.1", "bash-completion/completions/cistern"):
             check(f"share/{name}" in there and (here / "share" / name).stat().st_size > 1000, f"{name} is not installed")
     headers = [path for path in there if path.startswith("include/")]
     check(len(headers) <= 30, f"{len(headers)} headers")

@@ -69,7 +69,8 @@ TEST_CASE("a damaged PyTorch snapshot is recordings or refused", "[long]") {
   for (int protocol = 0; protocol <= 5; ++protocol) {
     const std::string path =
         fmt::format("{}/tests/trace/samples/snapshot.p{}.pickle", CISTERN_SOURCE_DIR, protocol);
-    requireReadAndRefused(fuzz(trace::loadFile(path), 13 + static_cast<unsigned>(protocol)));
+    requireReadAndRefused(
+        fuzz(trace::TraceFile(path).rest(), 13 + static_cast<unsigned>(protocol)));
   }
 }
 

@@ -35,7 +35,7 @@ std::vector<std::string_view> kinds(const PickleDocument& document, std::string_
 }
 
 TEST_CASE("every kind of plain data that Python pickles is read") {
-  const std::string bytes = loadFile(samplePath("plain.pickle"));
+  const std::string bytes = TraceFile(samplePath("plain.pickle")).rest();
   TextSource source(bytes);
   const PickleDocument document = unpickle(source, "t");
   using Names = std::vector<std::string_view>;
@@ -51,7 +51,7 @@ TEST_CASE("every kind of plain data that Python pickles is read") {
 }
 
 TEST_CASE("ints keep their value up to 64 bits") {
-  const std::string bytes = loadFile(samplePath("plain.pickle"));
+  const std::string bytes = TraceFile(samplePath("plain.pickle")).rest();
   TextSource source(bytes);
   const PickleDocument document = unpickle(source, "t");
   const std::vector<std::int64_t> expected{

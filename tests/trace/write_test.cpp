@@ -49,8 +49,8 @@ TEST_CASE("names and notes survive, but for line breaks") {
 TEST_CASE("only a name that ends in .gz makes gzip") {
   const TemporaryFile plain("t.trace");
   writeTrace(sample(), plain.path());
-  CHECK(loadFile(plain.path()).size() == std::filesystem::file_size(plain.path()));
-  CHECK(loadFile(plain.path()).substr(0, 18) == "# {\"name\": \"tiny\"}");
+  CHECK(TraceFile(plain.path()).rest().size() == std::filesystem::file_size(plain.path()));
+  CHECK(TraceFile(plain.path()).rest().substr(0, 18) == "# {\"name\": \"tiny\"}");
 }
 
 TEST_CASE("a file that cannot be written is an error") {

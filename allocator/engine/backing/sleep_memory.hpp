@@ -20,12 +20,6 @@ struct PinnedChunk {
 };
 using PinnedChunks = std::vector<PinnedChunk>;
 
-inline std::uint64_t bytesOfChunks(const PinnedChunks& chunks) {
-  std::uint64_t bytes = 0;
-  for (const PinnedChunk& chunk : chunks) bytes += chunk.bytes;
-  return bytes;
-}
-
 /// The counts may be read by any thread. For the rest, the caller lets one thread in at a time.
 ///
 ///   held() == bytes of all chunks that take() gave and give() did not get back, and of the spares

@@ -51,7 +51,6 @@ std::string offer(const OptionOutline& option) {
     case ValueKind::kProgram:
       return "_cistern_names -c";
     case ValueKind::kNone:
-    case ValueKind::kOther:
       break;
   }
   return "";

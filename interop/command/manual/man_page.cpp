@@ -12,7 +12,7 @@ namespace {
 
 /// Text as man's macros take it: a line cannot begin a request, and a hyphen stays one. What stands
 /// between backquotes is bold.
-std::string escaped(std::string_view text) {
+std::string manText(std::string_view text) {
   std::string out;
   bool bold = false, begins = true;
   for (const char c : text) {
@@ -43,8 +43,8 @@ std::string inOneLine(std::string text) {
   return text;
 }
 
-std::string bold(std::string_view text) { return "\\fB" + escaped(text) + "\\fR"; }
-std::string italic(std::string_view text) { return "\\fI" + escaped(text) + "\\fR"; }
+std::string bold(std::string_view text) { return "\\fB" + manText(text) + "\\fR"; }
+std::string italic(std::string_view text) { return "\\fI" + manText(text) + "\\fR"; }
 
 std::string optionText(const OptionOutline& option) {
   std::string head;
@@ -52,7 +52,7 @@ std::string optionText(const OptionOutline& option) {
     head +=
         (head.empty() ? "" : ", ") + (name.starts_with('-') ? bold(name) : italic(option.value));
   if (!option.value.empty() && option.names[0].starts_with('-')) head += " " + italic(option.value);
-  return fmt::format(".TP\n{}\n{}\n", head, escaped(option.text));
+  return fmt::format(".TP\n{}\n{}\n", head, manText(option.text));
 }
 
 std::string commandText(const CommandOutline& command) {
@@ -60,7 +60,7 @@ std::string commandText(const CommandOutline& command) {
   for (const OptionOutline& argument : command.arguments)
     usage += " [" + italic(argument.value) + "]";
   std::string text =
-      fmt::format(".SS {}\n{}\n.PP\n{}.\n", escaped(command.name), usage, escaped(command.text));
+      fmt::format(".SS {}\n{}\n.PP\n{}.\n", manText(command.name), usage, manText(command.text));
   for (const OptionOutline& argument : command.arguments) text += optionText(argument);
   for (const OptionOutline& option : command.options) text += optionText(option);
   return text;
@@ -73,8 +73,8 @@ std::string manPage(const Outline& outline) {
       ".TH CISTERN 1 \"\" \"Cistern {}\" \"User Commands\"\n.SH NAME\ncistern \\- replay what "
       "programs allocate on a GPU, and run programs on the allocator\n.SH SYNOPSIS\n{} {} "
       "[{}]\n.SH DESCRIPTION\n{}\n.SH OPTIONS\n",
-      escaped(CISTERN_VERSION), bold("cistern"), italic("COMMAND"), italic("OPTIONS"),
-      escaped(inOneLine(outline.text)));
+      manText(CISTERN_VERSION), bold("cistern"), italic("COMMAND"), italic("OPTIONS"),
+      manText(inOneLine(outline.text)));
   for (const OptionOutline& option : outline.options) page += optionText(option);
   page += ".SH COMMANDS\n";
   for (const CommandOutline& command : outline.commands) page += commandText(command);
@@ -87,12 +87,12 @@ std::string manPage(const Outline& outline) {
         std::pair{"2",
                   "An argument, a variable of the environment or a file cannot be understood. "
                   "Nothing was done."}})
-    page += fmt::format(".TP\n{}\n{}\n", bold(status), escaped(text));
+    page += fmt::format(".TP\n{}\n{}\n", bold(status), manText(text));
   page += ".PP\n`cistern run` ends with the status of its program.\n";
   page.replace(page.rfind("`cistern run`"), 13, bold("cistern run"));
   page += ".SH ENVIRONMENT\n";
   for (const Variable& variable : variables())
-    page += fmt::format(".TP\n{}\n{}.\n", bold(variable.name), escaped(variable.text));
+    page += fmt::format(".TP\n{}\n{}.\n", bold(variable.name), manText(variable.text));
   return page;
 }
 

@@ -10,9 +10,7 @@ namespace cistern::command {
 /// The manual's page cistern.1, in man's macros.
 std::string manPage(const Outline& outline);
 
-/// Scripts that make a shell complete the words of `cistern`. They need no other file.
+/// A script that makes bash complete the words of `cistern`. It needs no other file.
 std::string bashCompletion(const Outline& outline);
-std::string zshCompletion(const Outline& outline);
-std::string fishCompletion(const Outline& outline);
 
 }  // namespace cistern::command

@@ -55,7 +55,7 @@ Words optionNames() {
 
 Words formatWords() { return reportFormats(); }
 
-Words shellWords() { return {"bash", "zsh", "fish"}; }
+Words shellWords() { return {"bash"}; }
 
 struct WordsOf {
   std::string_view command;
@@ -76,11 +76,10 @@ constexpr WordsOf kWordsOf[] = {
 // -----------------------------------------------------------------------------
 
 ValueKind kindOfType(std::string_view type) {
-  if (type.empty()) return ValueKind::kNone;
   if (type.starts_with("FILE") || type == "TRACE") return ValueKind::kFile;
   if (type == "FOLDER") return ValueKind::kFolder;
   if (type == "COMMAND") return ValueKind::kProgram;
-  return ValueKind::kOther;
+  return ValueKind::kNone;
 }
 
 std::vector<std::string> namesOf(const CLI::Option& option) {

@@ -1,5 +1,5 @@
-// The command line as a plain list, from its definitions for the parser. The manual and the shells'
-// completions are written from it, so that they name what there is.
+// The command line as a plain list, from its definitions for the parser. The manual and bash's
+// completion are written from it, so that they name what there is.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ class App;
 
 namespace cistern::command {
 
-/// The words that a shell offers for a value.
-enum class ValueKind : std::uint8_t { kNone, kOther, kWords, kFile, kFolder, kProgram };
+/// The words that bash offers for a value.
+enum class ValueKind : std::uint8_t { kNone, kWords, kFile, kFolder, kProgram };
 
 /// An option, or an argument that stands without a name.
 struct OptionOutline {

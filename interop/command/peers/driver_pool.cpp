@@ -136,7 +136,6 @@ void DriverPool::give(std::size_t count, Span target) {
     for_all_.cutOut(chunkBegin(i), chunkBegin(i + 1));
     mapped_[i] = false;
     --mapped_chunks_;
-    ++moved_;
   }
 }
 

@@ -48,7 +48,6 @@ class DriverPool {
 
   std::uint64_t mappedBytes() const { return mapped_chunks_ * kChunk; }
   std::uint64_t mappedPeak() const { return peak_chunks_ * kChunk; }
-  std::uint64_t movedChunks() const { return moved_; }
 
  private:
   struct Span {
@@ -74,7 +73,6 @@ class DriverPool {
   std::vector<bool> mapped_;  ///< by chunk, up to the end of what was ever mapped
   std::uint64_t mapped_chunks_ = 0;
   std::uint64_t peak_chunks_ = 0;
-  std::uint64_t moved_ = 0;
   std::uint64_t age_ = 0;
   FreeRuns for_all_;
   std::map<Stream, FreeRuns> freed_;  ///< mapped, and not looked over since

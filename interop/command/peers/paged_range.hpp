@@ -23,7 +23,6 @@ class PagedRange {
 
   Address begin() const { return begin_; }
   std::uint64_t bytes() const { return pages_.size() * page_bytes_; }
-  std::uint64_t pageBytes() const { return page_bytes_; }
 
   /// Makes pages and maps them there. False, with nothing changed, when the device has no room for
   /// them. Pre: both are multiples of the page size, and nothing is mapped there.

@@ -126,20 +126,6 @@ void requireOneProgram(const ReplaySettings& s) {
                   count));
 }
 
-/// It has devices and rules of its own, and one round on one thread.
-void refuseBesideOverflow(const Arguments& a) {
-  const std::pair<bool, const char*> others[] = {{!a.policies.empty(), "--policy"},
-                                                 {!a.capacity.empty(), "--capacity"},
-                                                 {a.fit, "--fit"},
-                                                 {a.check, "--check"},
-                                                 {a.csv, "--csv"},
-                                                 {!a.plot.empty(), "--plot"},
-                                                 {a.repeat != 1, "--repeat"},
-                                                 {a.threads != 1, "--threads"}};
-  for (const auto& [given, option] : others)
-    if (given) throw UsageError(fmt::format("{} does not go with --overflow", option));
-}
-
 }  // namespace
 
 std::optional<std::uint64_t> parseSize(std::string_view option, const std::string& text) try {
@@ -156,7 +142,6 @@ std::optional<std::uint64_t> parseSize(std::string_view option, const std::strin
 }
 
 ReplaySettings settingsFrom(const Arguments& a) {
-  if (a.overflow) refuseBesideOverflow(a);
   ReplaySettings s;
   s.traces = a.traces;
   if (std::count(s.traces.begin(), s.traces.end(), "-") > 1) {
@@ -171,7 +156,6 @@ ReplaySettings settingsFrom(const Arguments& a) {
   s.device = requireKnownDevice(a.device);
   s.capacity = parseSize("--capacity", a.capacity);
   s.fit = a.fit;
-  s.overflow = a.overflow;
   s.gpu_lag_us = parseLag(a.gpu_lag);
   s.rounds = a.repeat;
   s.threads = a.threads;

@@ -18,7 +18,6 @@ struct Arguments {
   std::string device = "auto";
   std::string capacity;
   bool fit = false;
-  bool overflow = false;
   std::string gpu_lag;
   std::uint64_t repeat = 1;
   std::size_t threads = 1;

@@ -12,6 +12,9 @@ namespace cistern::command {
 namespace {
 
 constexpr double kFirstShare = 0.1;  // of the time; the search takes about nine replays more
+constexpr const char* kUsesMissing =
+    "no figure: under this policy a freed block stays taken while other streams use it, and the "
+    "trace does not say until when (stream_uses in docs/traces.md)";
 
 bool playAllRounds(Replayer& replayer, std::uint64_t rounds, const OnProgress& on_progress) {
   for (std::uint64_t i = 0; i < rounds; ++i) {
@@ -40,7 +43,7 @@ Measurement factsOf(const Script& script, const PolicyKind& kind, const ReplaySe
 std::string reasonAgainst(const Script& script, const PolicyKind& kind, const ReplaySettings& s) {
   if (s.capacity && !kind.takes_capacity) return cannotBeHeld(kind.name);
   const bool lacks = script.stream_uses == trace::StreamUses::kMissing;
-  return kind.waits_for_uses && lacks ? usesMissing() : "";
+  return kind.waits_for_uses && lacks ? kUsesMissing : "";
 }
 
 void addFigures(Measurement& m, const Meter& meter) {
@@ -94,12 +97,6 @@ std::uint64_t fitOf(const Measurement& unlimited, const Script& script, const Po
 }
 
 }  // namespace
-
-std::string usesMissing() {
-  return "no figure: under this policy a freed block stays taken while other streams use it, and "
-         "the "
-         "trace does not say until when (stream_uses in docs/traces.md)";
-}
 
 std::string cannotBeHeld(std::string_view policy) {
   return fmt::format("policy {} cannot be held to a --capacity", policy);

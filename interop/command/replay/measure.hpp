@@ -16,9 +16,6 @@ namespace cistern::command {
 /// Why there is no row for a policy that takes no capacity.
 std::string cannotBeHeld(std::string_view policy);
 
-/// The reason that a trace without the uses by other streams has no figure.
-std::string usesMissing();
-
 /// Pre: settings.device is resolved. Throws DeviceFailure when there is no device to replay on.
 /// A policy that cannot be held to settings.capacity is not replayed, and is not ok.
 /// `on_progress` hears now and then which fraction is done.

@@ -26,8 +26,6 @@ struct ReplaySettings {
   std::vector<std::string> policies;      ///< names, all known
   std::string device = "auto";            ///< a backend; after resolveDevice() not "auto"
   std::optional<std::uint64_t> capacity;
-  bool overflow = false;  ///< on devices that are too small, in place of the rows of policies
-  std::optional<std::uint64_t> device_bytes;  ///< of the simulated device; else more than is asked
   bool fit = false;
   std::uint64_t gpu_lag_us = 0;
   std::uint64_t rounds = 1;

@@ -20,8 +20,7 @@ std::int64_t stepFor(std::uint64_t lag_us) {
 
 std::unique_ptr<sim::SimDevice> openSim(const ReplaySettings& settings) {
   sim::SimConfig config;
-  const std::uint64_t ample = std::max(kDefaultSimCapacity, settings.capacity.value_or(0));
-  config.capacity = settings.device_bytes.value_or(ample);
+  config.capacity = std::max(kDefaultSimCapacity, settings.capacity.value_or(0));
   config.gpu_lag_ns = settings.gpu_lag_us * 1'000;
   config.race_detector = settings.check;
   return std::make_unique<sim::SimDevice>(config);
