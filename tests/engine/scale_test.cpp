@@ -7,8 +7,7 @@
 
 namespace cistern::test {
 
-TEST_CASE("a million live blocks cost at most 128 bytes of host memory each",
-          "[engine][long]") {
+TEST_CASE("a million live blocks cost at most 128 bytes of host memory each", "[engine][long]") {
   const std::size_t count = kSlowBuild ? 50'000 : 1'000'000;
   SimRig rig("", simOf(2 * kTiB));
   std::vector<void*> blocks;

@@ -31,8 +31,7 @@ constexpr const char* kBackings[] = {"backing:pages", "backing:segments",
 
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 
-TEST_CASE("any request for host memory may be refused, and all that follow it",
-          "[faults][long]") {
+TEST_CASE("any request for host memory may be refused, and all that follow it", "[faults][long]") {
   const std::uint64_t which = GENERATE(range(0u, 4u));
   const bool lasting = GENERATE(false, true);
   const char* const backing = kBackings[which];
@@ -55,8 +54,7 @@ TEST_CASE("any request for host memory may be refused, and all that follow it",
   CHECK(runs > 300 / kStrideOfRequests);
 }
 
-TEST_CASE("what the device will not have back at that moment goes back later",
-          "[faults][long]") {
+TEST_CASE("what the device will not have back at that moment goes back later", "[faults][long]") {
   const char* const backing = GENERATE("backing:pages", "backing:segments");
   bool any = true;
   for (std::uint64_t nth = 1; any; ++nth) {

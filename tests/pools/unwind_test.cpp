@@ -152,8 +152,7 @@ std::uint64_t failEachCall(Before before, const char* conf, ErrorKind kind, std:
 
 }  // namespace
 
-TEST_CASE("any one device call of a capture may fail, and nothing of it is left",
-          "[pools][long]") {
+TEST_CASE("any one device call of a capture may fail, and nothing of it is left", "[pools][long]") {
   std::uint64_t captures = 0;
   for (const char* conf : kConfs) {
     const std::uint64_t stride = kSlowBuild ? 61 : conf == kConfs[0] ? 1 : 3;

@@ -180,8 +180,7 @@ TEST_CASE("gzip that unpacks to more than any program's is refused, unless it is
   CHECK_THROWS_AS(readTrace(bomb.path(), {.unpacked_bytes = 39 * kMiB}), TraceError);
 }
 
-TEST_CASE("what takes a hundredth of its length packed is taken whatever its length",
-          "[long]") {
+TEST_CASE("what takes a hundredth of its length packed is taken whatever its length", "[long]") {
   // Digits that do not repeat, and behind them a run that does.
   std::string content;
   std::mt19937_64 random(1);

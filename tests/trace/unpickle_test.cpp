@@ -127,8 +127,7 @@ TEST_CASE("old opcodes, marks and the memo work as in Python") {
   CHECK(pickleComplaint("(((01N1N.") == "");
 }
 
-TEST_CASE("nesting without end, cycles and doubling cost neither stack nor memory",
-          "[long]") {
+TEST_CASE("nesting without end, cycles and doubling cost neither stack nor memory", "[long]") {
   const std::size_t deep = 1'000'000;
   CHECK(pickleComplaint(std::string(deep, ']') + std::string(deep - 1, 'a') + ".") == "");
   CHECK(pickleComplaint("]q\0h\0a."s) == "");

@@ -142,8 +142,7 @@ TEST_CASE("the scenario of the page faults does all that pages can", "[engine][p
   for (const char* conf : kConfs) CHECK_FALSE(runWith(conf, [](sim::FaultPlan&) {}));
 }
 
-TEST_CASE("any one device call may fail while pages come, move and go",
-          "[engine][pages][long]") {
+TEST_CASE("any one device call may fail while pages come, move and go", "[engine][pages][long]") {
   constexpr std::uint64_t kStride = kSlowBuild ? 7 : 1;
   std::uint64_t first = 0;  // another with each configuration, so that each call fails in some
   for (const char* conf : kConfs) {

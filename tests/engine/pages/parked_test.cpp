@@ -107,8 +107,7 @@ TEST_CASE("a limit below what is there takes what is parked first or last, but t
   checkAtRest(t.rig);
 }
 
-TEST_CASE("a program that repeats itself comes to make no mapping calls",
-          "[engine][pages][long]") {
+TEST_CASE("a program that repeats itself comes to make no mapping calls", "[engine][pages][long]") {
   for (const std::size_t keep : {std::size_t{0}, 300 * kMiB}) {
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
       SimRig rig("background_thread:false", simOf(16 * kGiB, 1'000'000));

@@ -42,8 +42,7 @@ void churnInTrouble(SimRig& rig, const Streams& streams, int steps) {
 
 }  // namespace
 
-TEST_CASE("after calls that failed at random all memory is found again",
-          "[engine][pages][long]") {
+TEST_CASE("after calls that failed at random all memory is found again", "[engine][pages][long]") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
     SimRig rig(kByHand, simOf(64 * kMiB, 20'000));
