@@ -8,12 +8,12 @@
 namespace cistern::test {
 namespace {
 
-constexpr int kRounds = 60;
+constexpr int kRepeats = 60;
 
 /// Captures into a pool of the graph's own, replays, and resets with the replay still queued.
 void captureAgainAndAgain(PoolRig& rig, std::atomic<int>& wrong) {
   const Stream s = rig.stream();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRepeats; ++round) {
     Graph graph(rig.pools);
     GraphCapture capture(graph, s, {}, CaptureMode::kThreadLocal);
     void* block = rig.written(std::size_t(1 + round % 7) * 3 * kMiB, s);
@@ -28,7 +28,7 @@ void captureAgainAndAgain(PoolRig& rig, std::atomic<int>& wrong) {
 
 void allocateInScopes(PoolRig& rig, MemPool& pool, std::atomic<int>& wrong) {
   const Stream s = rig.stream();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRepeats; ++round) {
     void* outside = rig.written(2 * kMiB, s);
     {
       const MemPoolScope scope(pool);
@@ -45,7 +45,7 @@ void allocateInScopes(PoolRig& rig, MemPool& pool, std::atomic<int>& wrong) {
 
 void makeAndTrimPools(PoolRig& rig, MemPool& shared) {
   const Stream s = rig.stream();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRepeats; ++round) {
     MemPool own(rig.pools, {nullptr, true, round % 2 == 0, round % 3 == 0});
     void* block = own.allocate(10 * kMiB, s);
     rig.touch(s, block);
