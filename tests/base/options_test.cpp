@@ -34,7 +34,7 @@ TEST_CASE("a conf sets what it names, in order") {
   const Options options = Options::parse(
       "max_split_size:256MiB, max_non_split_rounding : 64M,garbage_collection_threshold:0.8,"
       "memory_fraction:0.5,limit:80 GB,large_segment_size:32M,cross_stream_reuse:False,"
-      "history:9,poll_interval:1024,backing:segments,page_size:4M,recycle:eager,"
+      "history:9,backing:segments,page_size:4M,recycle:eager,"
       "recycle_budget:0.25,background_thread:False,history:7");
   CHECK(options.backing == Backing::kSegments);
   CHECK(options.page_size == 4 * kMiB);
@@ -49,7 +49,6 @@ TEST_CASE("a conf sets what it names, in order") {
   CHECK(options.large_segment_size == 32 * kMiB);
   CHECK_FALSE(options.reusesAcrossStreams());
   CHECK(options.history == 7);
-  CHECK(options.poll_interval == 1024);
 }
 
 TEST_CASE("PyTorch's spellings mean the same") {
@@ -133,9 +132,8 @@ TEST_CASE("a value out of range is refused with the key, the value and what is a
       {"expandable_segments:yes", "true or false"},
       {"history:1000000001", "0 to 1000000000"},
       {"history:-1", "0 to 1000000000"},
-      {"poll_interval:0", "1 to 1024"},
-      {"poll_interval: ", "1 to 1024"},
-      {"poll_interval", "no value; allowed: a whole number"},
+      {"history: ", "0 to 1000000000"},
+      {"history", "no value; allowed: a whole number"},
   }));
   const std::string message = refusal(conf);
   const std::string key = conf.substr(0, conf.find(':'));
