@@ -30,7 +30,7 @@ EAGER = ["--conf", "recycle:eager"]
 PEERS = [TORCH, ["--policy", "torch-expandable"], ["--policy", "driver-pool"]]
 # What the policy torch-rules is made of, as options, but for the order of segments.
 TORCH_OPTIONS = ("backing:segments,background_thread:false,cross_stream_reuse:false,"
-                 "poll_interval:1,prefer_old_segments:")
+                 "prefer_old_segments:")
 MADE_UP = ("500-524", "1000-1024", "2000-2024", "3000-3024")  # seeds
 KEPT = 600_000_000  # bytes on each stream, of a program that keeps something
 

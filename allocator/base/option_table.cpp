@@ -118,16 +118,6 @@ constexpr OptionRow kTable[] = {
      "youngest. PyTorch takes the one at the lowest address, which is as a rule the youngest: "
      "drivers hand addresses out downwards."},
 
-    {"free_log", "", CountRule{&Options::free_log, 0, 65536},
-     "How many of its latest frees each heap remembers, so that the report of a double free can "
-     "say where the first one was."},
-
-    {"poll_interval", "", CountRule{&Options::poll_interval, 1, 1024},
-     "How many allocations that hit the cache pass between two looks at frees that wait for "
-     "another stream. If many looks in turn find nothing, up to 64 times as many pass. A miss "
-     "always looks. Each look is at a bounded number of these frees, in turn. A request that would "
-     "otherwise be refused looks at all of them."},
-
     {"thread_cache", "",
      BytesRule{&Options::thread_cache, 64 * kKiB, kGiB, 1, Special<std::uint64_t>{"off", 0}},
      "How much a thread may keep, for each stream, of what it has freed, to have it back without a "

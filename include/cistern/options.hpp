@@ -95,8 +95,6 @@ struct CISTERN_API Options {
   CrossStreamReuse cross_stream_reuse = CrossStreamReuse::kComplete;
   bool reusesAcrossStreams() const { return cross_stream_reuse != CrossStreamReuse::kOff; }
   bool prefer_old_segments = true;
-  std::uint64_t free_log = 64;
-  std::uint64_t poll_interval = 8;
   std::uint64_t thread_cache = 8 * kMiB;
   std::uint64_t history = 0;     ///< 0: none
   std::string history_folder{};  ///< empty: none

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kSeeds[] = {
     "max_split_size:256MiB,garbage_collection_threshold:0.8,limit:80 GB",
     "roundup_power2_divisions:[256:1,512:2,>:4],expandable_segments:True",
-    "max_split_size_mb:512,per_process_memory_fraction:0.25,free_log:12,poll_interval:9",
+    "max_split_size_mb:512,per_process_memory_fraction:0.25,history:12,page_size:4M",
 };
 constexpr std::string_view kLetters = "[]:,>. _-+eE0123456789kMGTiBx\t\0\xff";
 

@@ -34,8 +34,8 @@ TEST_CASE("a conf sets what it names, in order") {
   const Options options = Options::parse(
       "max_split_size:256MiB, max_non_split_rounding : 64M,garbage_collection_threshold:0.8,"
       "memory_fraction:0.5,limit:80 GB,large_segment_size:32M,cross_stream_reuse:False,"
-      "free_log:0,poll_interval:1024,backing:segments,page_size:4M,recycle:eager,"
-      "recycle_budget:0.25,background_thread:False,free_log:7");
+      "history:9,backing:segments,page_size:4M,recycle:eager,"
+      "recycle_budget:0.25,background_thread:False,history:7");
   CHECK(options.backing == Backing::kSegments);
   CHECK(options.page_size == 4 * kMiB);
   CHECK(options.recycle == Recycle::kEager);
@@ -48,8 +48,7 @@ TEST_CASE("a conf sets what it names, in order") {
   CHECK(options.limit == 80 * kGiB);
   CHECK(options.large_segment_size == 32 * kMiB);
   CHECK_FALSE(options.reusesAcrossStreams());
-  CHECK(options.free_log == 7);
-  CHECK(options.poll_interval == 1024);
+  CHECK(options.history == 7);
 }
 
 TEST_CASE("PyTorch's spellings mean the same") {
@@ -67,7 +66,7 @@ TEST_CASE("PyTorch's spellings mean the same") {
 
 TEST_CASE("setting one option never resets another") {
   const Options base = Options::parse(
-      "max_split_size:256M,garbage_collection_threshold:0.5,limit:1G,free_log:3,"
+      "max_split_size:256M,garbage_collection_threshold:0.5,limit:1G,history:3,"
       "roundup_power2_divisions:8,expandable_segments:1,cross_stream_reuse:0,backing:segments,"
       "page_size:2M,recycle:off,recycle_budget:none,background_thread:0");
   for (const OptionRow& row : optionTable()) {
@@ -86,12 +85,11 @@ TEST_CASE("every option's words read back, and special words return to the defau
     CHECK(row.set(options, row.name, row.print(options)));
     CHECK(options == Options{});
   }
-  const std::string conf =
-      "max_split_size:21M,limit:3M,page_size:2M,memory_fraction:0.1,free_log:1";
+  const std::string conf = "max_split_size:21M,limit:3M,page_size:2M,memory_fraction:0.1,history:1";
   CHECK(Options::parse("max_split_size:unlimited,limit:none,page_size:auto,"
                        "garbage_collection_threshold:off",
                        Options::parse(conf + ",garbage_collection_threshold:0.9")) ==
-        Options::parse("memory_fraction:0.1,free_log:1"));
+        Options::parse("memory_fraction:0.1,history:1"));
 }
 
 TEST_CASE("conf() is the text of what differs from the defaults") {
@@ -132,11 +130,10 @@ TEST_CASE("a value out of range is refused with the key, the value and what is a
       {"large_segment_size:21M", "a multiple of 2 MiB"},
       {"large_segment_size:17G", "2 MiB to 16 GiB"},
       {"expandable_segments:yes", "true or false"},
-      {"free_log:65537", "0 to 65536"},
-      {"free_log:-1", "0 to 65536"},
-      {"poll_interval:0", "1 to 1024"},
-      {"poll_interval: ", "1 to 1024"},
-      {"poll_interval", "no value; allowed: a whole number"},
+      {"history:1000000001", "0 to 1000000000"},
+      {"history:-1", "0 to 1000000000"},
+      {"history: ", "0 to 1000000000"},
+      {"history", "no value; allowed: a whole number"},
   }));
   const std::string message = refusal(conf);
   const std::string key = conf.substr(0, conf.find(':'));
@@ -157,19 +154,19 @@ TEST_CASE("an unknown option is refused with those near it") {
 }
 
 TEST_CASE("a malformed conf is refused with its column") {
-  CHECK_THAT(refusal("free_log:1,,limit:1G"), ContainsSubstring("column 12: expected key:value"));
-  CHECK_THAT(refusal("free_log:1,"), ContainsSubstring("column 12"));
+  CHECK_THAT(refusal("history:12,,limit:1G"), ContainsSubstring("column 12: expected key:value"));
+  CHECK_THAT(refusal("history:12,"), ContainsSubstring("column 12"));
   CHECK_THAT(refusal(":1"), ContainsSubstring("column 1: expected key:value"));
-  CHECK_THAT(refusal("free_log:1,bogus_key:2"), ContainsSubstring("column 12"));
+  CHECK_THAT(refusal("history:12,bogus_key:2"), ContainsSubstring("column 12"));
   CHECK_THAT(refusal("roundup_power2_divisions:[1:2,limit:1G"), ContainsSubstring("[1:2,limit"));
 }
 
 TEST_CASE("the environment sets options, and its errors name it") {
   REQUIRE(unsetenv("CISTERN_CONF") == 0);
   CHECK(Options::fromEnvironment() == Options{});
-  REQUIRE(setenv("CISTERN_CONF", "free_log:5", 1) == 0);
-  CHECK(Options::fromEnvironment().free_log == 5);
-  REQUIRE(setenv("CISTERN_CONF", "free_log:many", 1) == 0);
+  REQUIRE(setenv("CISTERN_CONF", "history:5", 1) == 0);
+  CHECK(Options::fromEnvironment().history == 5);
+  REQUIRE(setenv("CISTERN_CONF", "history:many", 1) == 0);
   CHECK_THROWS_WITH(Options::fromEnvironment(),
                     ContainsSubstring("CISTERN_CONF") && ContainsSubstring("'many'"));
   REQUIRE(unsetenv("CISTERN_CONF") == 0);

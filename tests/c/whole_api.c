@@ -227,7 +227,7 @@ static void captures(void) {
 }
 
 static void statistics(void) {
-  cistern_allocator_t a = make_sim(1024 * (uint64_t)kMiB, "thread_cache:off,free_log:7");
+  cistern_allocator_t a = make_sim(1024 * (uint64_t)kMiB, "thread_cache:off,history:7");
   cistern_statistics_t s;
   void* p = NULL;
   uint64_t limit = 0;
@@ -270,7 +270,7 @@ static void statistics(void) {
   CHECK(cistern_options(a, text, &length) == CISTERN_BUFFER_TOO_SMALL);
   CHECK(text[0] == 'x');
   CHECK_OK(cistern_options(a, text, &length));
-  CHECK(strlen(text) + 1 == length && strstr(text, "free_log:7") != NULL);
+  CHECK(strlen(text) + 1 == length && strstr(text, "history:7") != NULL);
   length = sizeof text;
   CHECK_OK(cistern_backend(a, text, &length));
   CHECK(strcmp(text, "sim") == 0 && length == 4);

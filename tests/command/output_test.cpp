@@ -217,10 +217,10 @@ TEST_CASE("a capacity that --fit prints serves the trace") {
 
 TEST_CASE("the table, JSON and CSV say what was run") {
   const TempFile trace("one.trace", TraceText().allocate(40 << 20).text());
-  REQUIRE(setenv("CISTERN_CONF", "free_log:1,limit:1GiB", 1) == 0);
+  REQUIRE(setenv("CISTERN_CONF", "history:1,limit:1GiB", 1) == 0);
   const Args args = {
       "replay",       trace.path(), "--device",   "sim", "--policy",  "cistern,direct",
-      "--conf",       "free_log:2", "--repeat",   "3",   "--threads", "2",
+      "--conf",       "history:2",  "--repeat",   "3",   "--threads", "2",
       "--gpu-lag-us", "10ms",       "--capacity", "1GiB"};
   const auto with = [&](const char* format) {
     Args more = args;
@@ -238,10 +238,10 @@ TEST_CASE("the table, JSON and CSV say what was run") {
                                "192.00 GiB, whose GPU is 10,000 µs behind the host, by "
                                "cistern " +
                                version + "."));
-  CHECK_THAT(flat(table), ContainsSubstring("Options of cistern: limit:1 GiB,free_log:2."));
+  CHECK_THAT(flat(table), ContainsSubstring("Options of cistern: limit:1 GiB,history:2."));
   CHECK_THAT(flat(table), ContainsSubstring("Each policy may reserve 1.00 GiB at most."));
   CHECK_THAT(flat(table), !ContainsSubstring("Options of direct"));
-  CHECK(rows.at(0)["conf"] == "limit:1 GiB,free_log:2");
+  CHECK(rows.at(0)["conf"] == "limit:1 GiB,history:2");
   CHECK(rows.at(1)["conf"].is_null());
   for (const auto& row : rows) {
     CHECK(row["capacity_bytes"] == kGiB);
@@ -250,7 +250,7 @@ TEST_CASE("the table, JSON and CSV say what was run") {
     CHECK(row["threads"] == 2);
     CHECK(row["version"] == version);
   }
-  CHECK_THAT(csv, ContainsSubstring(",\"limit:1 GiB,free_log:2\",1073741824,10000,3,2,"));
+  CHECK_THAT(csv, ContainsSubstring(",\"limit:1 GiB,history:2\",1073741824,10000,3,2,"));
   CHECK_THAT(csv, ContainsSubstring(",false,,,1073741824,10000,3,2,"));
 }
 
@@ -261,7 +261,7 @@ TEST_CASE("options that no policy reads are said, and a policy that is named twi
     args.insert(args.end(), more.begin(), more.end());
     return runCommand(args);
   };
-  const Outcome unread = ran({"--policy", "torch-expandable", "--conf", "free_log:2", "--page-size",
+  const Outcome unread = ran({"--policy", "torch-expandable", "--conf", "history:2", "--page-size",
                               "2MiB", "--no-recycle"});
   CHECK(unread.status == 0);
   for (const std::string option : {"--conf", "--page-size", "--no-recycle"}) {
@@ -270,13 +270,13 @@ TEST_CASE("options that no policy reads are said, and a policy that is named twi
                                              "torch-expandable does not\n"));
   }
   CHECK_THAT(flat(unread.out), ContainsSubstring("No policy here reads options: "));
-  CHECK(ran({"--policy", "torch-expandable,cistern", "--conf", "free_log:2"}).err.empty());
+  CHECK(ran({"--policy", "torch-expandable,cistern", "--conf", "history:2"}).err.empty());
 
-  REQUIRE(setenv("CISTERN_CONF", "free_log:2", 1) == 0);
+  REQUIRE(setenv("CISTERN_CONF", "history:2", 1) == 0);
   const Outcome environment = ran({"--policy", "direct"});
   REQUIRE(unsetenv("CISTERN_CONF") == 0);
   CHECK(environment.err.empty());
-  CHECK_THAT(flat(environment.out), ContainsSubstring("No policy here reads options: free_log:2."));
+  CHECK_THAT(flat(environment.out), ContainsSubstring("No policy here reads options: history:2."));
 
   const Outcome twice = ran({"--policy", "torch-rules,direct,torch-rules", "--json"});
   CHECK(twice.rows().size() == 2);

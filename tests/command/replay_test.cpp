@@ -184,8 +184,8 @@ TEST_CASE("a replay on threads ends where a request is not served") {
 
 TEST_CASE("options of --conf reach the policy cistern and no other") {
   const TempFile trace("three.trace", kThreeBlocks);
-  const Outcome outcome = replaySim(trace.path(), {"--json", "--policy", "cistern,torch-rules",
-                                                   "--conf", "limit:60MiB,free_log:0"});
+  const Outcome outcome = replaySim(
+      trace.path(), {"--json", "--policy", "cistern,torch-rules", "--conf", "limit:60MiB"});
   CHECK(outcome.status == 1);
   const auto rows = outcome.rows();
   REQUIRE(rows.size() == 2);

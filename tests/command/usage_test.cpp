@@ -168,9 +168,9 @@ TEST_CASE("an error in --conf names it and the place there") {
     for (std::string& conf : confs) all.insert(all.end(), {"--conf", std::move(conf)});
     return all;
   };
-  requireRefused(args({"free_log:1,limits:3G"}), "cistern: --conf, column 12: no option is named");
+  requireRefused(args({"history:12,limits:3G"}), "cistern: --conf, column 12: no option is named");
   requireRefused(args({"limit:much"}), "--conf, column 1: option 'limit' cannot be 'much'");
-  requireRefused(args({"free_log:1", "free_log:1,limt:1G"}), "--conf number 2, column 12: ");
+  requireRefused(args({"history:12", "history:12,limt:1G"}), "--conf number 2, column 12: ");
 }
 
 TEST_CASE("the standard input is a trace once at most") {

@@ -12,7 +12,7 @@ class WindowRig {
   explicit WindowRig(std::uint64_t capacity = kGiB)
       : sim(simOf(capacity, 10'000)),
         device(sim),
-        allocator(device, optionsOf("poll_interval:1")) {}
+        allocator(device, optionsOf("thread_cache:off")) {}
   ~WindowRig() {
     allocator.audit();
     sim.audit();
@@ -43,7 +43,7 @@ class WindowRig {
     allocator.recordStream(block, user);
     return block;
   }
-  void poll(Stream stream) { allocator.free(allocator.allocate(8 * kMiB, stream)); }
+  void poll(Stream stream) { hitUntilPoll(allocator, stream); }
   std::int64_t active() { return nowOf(allocator, Stat::kActive); }
 
   sim::SimDevice sim;

@@ -31,13 +31,14 @@ constexpr CaptureMode kModes[] = {CaptureMode::kGlobal, CaptureMode::kThreadLoca
 
 TEST_CASE("growing, polling and freeing across streams leave a capture alone", "[engine]") {
   for (CaptureMode mode : kModes) {
-    CaptureRig rig("poll_interval:1", mode);
+    CaptureRig rig("thread_cache:off", mode);
     const Stream user = rig.stream();
     for (std::size_t i = 0; i < 10; ++i) {
       void* block = rig.allocator.allocate((1 + i % 3) * kMiB, rig.other);
       rig.allocator.recordStream(block, user);
       rig.touch(user, block);
       rig.allocator.free(block);
+      hitUntilPoll(rig.allocator, rig.other);
       rig.allocator.audit();
     }
     rig.allocator.emptyCache();

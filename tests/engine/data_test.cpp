@@ -58,7 +58,7 @@ void churn(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rounds) 
 TEST_CASE("data stays what it is until its block is freed", "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
-    CachingAllocator allocator(work.device(), optionsOf("poll_interval:2"));
+    CachingAllocator allocator(work.device(), optionsOf());
     churn(work, allocator, 400);
     allocator.audit();
   });
@@ -68,14 +68,14 @@ TEST_CASE("data stays what it is under pressure, where streams take each other's
           "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
-    CachingAllocator allocator(work.device(), optionsOf("limit:48M,poll_interval:2"));
+    CachingAllocator allocator(work.device(), optionsOf("limit:48M"));
     churn(work, allocator, 400);
     allocator.audit();
   });
 }
 
 TEST_CASE("a backend with only what is required serves an allocator", "[engine]") {
-  for (const char* conf : {"poll_interval:2", "limit:48M,poll_interval:2"}) {
+  for (const char* conf : {"", "limit:48M"}) {
     INFO(conf);
     HostWork work;
     REQUIRE(work.device().backend() == "host");
@@ -90,8 +90,8 @@ TEST_CASE("a backend with only what is required serves an allocator", "[engine]"
 }
 
 TEST_CASE("no race and no wrong data where queued work lags far behind", "[engine]") {
-  for (const char* conf : {"limit:24M", "limit:40M,poll_interval:1", "limit:64M,poll_interval:64",
-                           "limit:32M,max_split_size:20M", "garbage_collection_threshold:0.1"}) {
+  for (const char* conf : {"limit:24M", "limit:40M", "limit:64M", "limit:32M,max_split_size:20M",
+                           "garbage_collection_threshold:0.1"}) {
     INFO(conf);
     SimRig rig(conf, simOf(kGiB, 200'000));
     try {

@@ -11,6 +11,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/device/sim/host_clock.hpp"
+#include "allocator/engine/events/pending_frees.hpp"
 #include "cistern/allocator.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/device_work.hpp"
@@ -113,6 +114,12 @@ class Streams {
   CachingAllocator* allocator_ = nullptr;
   std::vector<Stream> streams_;
 };
+
+/// Hits of a stream's heap, until it has looked at the frees that wait. Pre: thread_cache:off.
+inline void hitUntilPoll(CachingAllocator& allocator, Stream stream) {
+  for (std::size_t hit = 0; hit < PendingFrees::kHitsPerPoll; ++hit)
+    allocator.free(allocator.allocate(kKiB, stream));
+}
 
 inline std::uint64_t countOf(Device& device, Call call) {
   return device.callCounts()[std::size_t(call)];

@@ -4,7 +4,7 @@
 namespace cistern::test {
 
 TEST_CASE("a miss first looks whether work elsewhere has completed", "[engine]") {
-  SimRig rig("poll_interval:1024");
+  SimRig rig;
   const Stream own = rig.stream(), user = rig.stream();
   void* block = rig.allocator.allocate(20 * kMiB, own);
   rig.allocator.recordStream(block, user);

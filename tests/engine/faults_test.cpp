@@ -12,8 +12,7 @@ using Catch::Matchers::ContainsSubstring;
 /// request by asking once more.
 class Scenario {
  public:
-  explicit Scenario(SimWork& work)
-      : work_(work), allocator_(work.device(), optionsOf("poll_interval:2")) {}
+  explicit Scenario(SimWork& work) : work_(work), allocator_(work.device(), optionsOf()) {}
 
   void run(Stream a, Stream b, Stream c) {
     void* small = take(kKiB, a);

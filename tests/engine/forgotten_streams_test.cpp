@@ -63,7 +63,7 @@ struct LeftBehindRig : ForgettingRig {
 
 TEST_CASE("no verb asks a forgotten stream anything", "[engine]") {
   for (const bool complete : {false, true}) {
-    LeftBehindRig rig("poll_interval:1,garbage_collection_threshold:0.1");
+    LeftBehindRig rig("garbage_collection_threshold:0.1");
     if (complete) rig.finish();
     for (std::size_t size : {kKiB, 2 * kMiB, 9 * kMiB}) {
       rig.allocator.free(rig.written(size, rig.other));
@@ -192,7 +192,7 @@ TEST_CASE("memory that queued work of a forgotten stream uses is given back when
 
 TEST_CASE("a block that a forgotten stream has used is free when that is complete", "[engine]") {
   for (const bool complete : {false, true}) {
-    LeftBehindRig rig("poll_interval:1");
+    LeftBehindRig rig;
     if (complete) rig.finish();
     rig.allocator.free(rig.used);
     CHECK(nowOf(rig.allocator, Stat::kActive) == (complete ? 1 : 2));
@@ -207,7 +207,7 @@ TEST_CASE("a block that a forgotten stream has used is free when that is complet
 }
 
 TEST_CASE("a free that a capture had put off waits for the end of the stream", "[engine]") {
-  ForgettingRig rig("poll_interval:1");
+  ForgettingRig rig("thread_cache:off");
   const Stream own = rig.stream(), gone = rig.stream();
   void* block = rig.allocator.allocate(4 * kMiB, own);
   rig.allocator.recordStream(block, gone);
@@ -223,7 +223,7 @@ TEST_CASE("a free that a capture had put off waits for the end of the stream", "
   CHECK(rig.written(4 * kMiB, own) != block);
   CHECK(nowOf(rig.allocator, Stat::kActive) == 2);
   rig.finish();
-  rig.allocator.free(rig.allocator.allocate(4 * kMiB, own));
+  hitUntilPoll(rig.allocator, own);
   CHECK(nowOf(rig.allocator, Stat::kActive) == 1);
 }
 
@@ -277,7 +277,7 @@ TEST_CASE("a new stream need not wait for one whose work is complete", "[engine]
 
 TEST_CASE("a use on a new stream is not covered by the end of the old one", "[engine]") {
   for (const bool allocates : {false, true}) {
-    ForgettingRig rig("poll_interval:1", reusingStreams());
+    ForgettingRig rig("thread_cache:off", reusingStreams());
     const Stream own = rig.stream(), old = rig.stream();
     void* block = rig.allocator.allocate(4 * kMiB, own);
     if (allocates) rig.allocator.free(rig.written(kMiB, old));
@@ -292,9 +292,10 @@ TEST_CASE("a use on a new stream is not covered by the end of the old one", "[en
     rig.touch(young, block);
     rig.allocator.free(block);
     rig.allocator.free(rig.written(4 * kMiB, own));
+    hitUntilPoll(rig.allocator, own);
     CHECK(nowOf(rig.allocator, Stat::kActive) == 1);
     rig.finish();
-    rig.allocator.free(rig.allocator.allocate(4 * kMiB, own));
+    hitUntilPoll(rig.allocator, own);
     CHECK(nowOf(rig.allocator, Stat::kActive) == 0);
     rig.leave(young);
   }
@@ -424,7 +425,7 @@ TEST_CASE("any one device call may fail while streams are forgotten", "[engine][
   std::uint64_t nth = 0;
   for (bool met = true; met;) {
     INFO("call " << ++nth);
-    ForgettingRig rig("poll_interval:1", reusingStreams(64 * kMiB, 20'000));
+    ForgettingRig rig("", reusingStreams(64 * kMiB, 20'000));
     const Stream own = rig.stream();
     Stream gone = rig.stream();
     rig.sim().faults().failNthOfAll(nth, ErrorKind::kOther);
@@ -466,7 +467,7 @@ TEST_CASE("any one device call may fail while streams are forgotten", "[engine][
 // ---- Threads -----------------------------------------------------------------------------------
 
 TEST_CASE("threads forget their streams while others look for memory", "[engine]") {
-  ForgettingRig rig("limit:96M,poll_interval:2", simOf(kGiB, 20'000));
+  ForgettingRig rig("limit:96M", simOf(kGiB, 20'000));
   onThreads(4, [&](std::size_t i) {
     for (std::size_t round = 0; round < 60; ++round) {
       const Stream stream = rig.stream();

@@ -89,7 +89,7 @@ struct Parts {
 
   sim::SimDevice sim;
   InterposedDevice device{sim};
-  const SizeRules rules{Options::parse("backing:segments,free_log:16")};
+  const SizeRules rules{Options::parse("backing:segments")};
   std::deque<HeapSegment> records;
   Address next_base = Address{1} << 40;
   Totals totals;

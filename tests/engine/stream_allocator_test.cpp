@@ -24,7 +24,7 @@ TEST_CASE("a stream's allocator and the plain verbs share their blocks", "[engin
 }
 
 TEST_CASE("a block recorded on a stream's allocator waits for that stream", "[engine]") {
-  SimRig rig("poll_interval:1,thread_cache:off");
+  SimRig rig("thread_cache:off");
   const StreamAllocator on(rig.allocator, rig.stream()), user(rig.allocator, rig.stream());
   void* block = on.allocate(4 * kMiB);
   rig.work.delay(user.stream(), kLongNs);

@@ -219,12 +219,12 @@ class RandomProgram {
   int captures_ = 0;
 };
 
-constexpr std::array kConfs = {"background_thread:false", "background_thread:false,poll_interval:1",
-                               "background_thread:false,recycle:eager",
-                               "background_thread:false,cross_stream_reuse:false"};
+constexpr std::array kConfs = {
+    "background_thread:false", "background_thread:false,thread_cache:off",
+    "background_thread:false,recycle:eager", "background_thread:false,cross_stream_reuse:false"};
 constexpr std::array kOverflowConfs = {
     "background_thread:false,overflow:256MiB",
-    "background_thread:false,overflow:256MiB,poll_interval:1",
+    "background_thread:false,overflow:256MiB,thread_cache:off",
     "background_thread:false,overflow:256MiB,recycle:eager",
     "background_thread:false,overflow:64MiB,cross_stream_reuse:false"};
 

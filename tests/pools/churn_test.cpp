@@ -182,7 +182,7 @@ TEST_CASE("no race and no broken invariant, whatever pools and graphs do at rand
   constexpr int kSeeds = kSlowBuild ? 2 : 4;
   int captured = 0, replayed = 0, short_of_memory = 0;
   for (const char* conf : {"limit:192M", "limit:384M,background_thread:false", "recycle:eager",
-                           "limit:256M,poll_interval:1,garbage_collection_threshold:0.4"}) {
+                           "limit:256M,garbage_collection_threshold:0.4"}) {
     for (const std::uint64_t lag : {std::uint64_t{0}, std::uint64_t{300'000}}) {
       for (int seed = 1; seed <= kSeeds; ++seed) {
         INFO(conf << ", lag " << lag << ", seed " << seed);

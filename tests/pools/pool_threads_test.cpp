@@ -214,7 +214,7 @@ void everythingAtOnce(const char* conf) {
 
 TEST_CASE("threads use pools, capture, replay, empty and drop at once", "[pools]") {
   everythingAtOnce("background_thread:false");
-  everythingAtOnce("poll_interval:2");
+  everythingAtOnce("");
 }
 
 }  // namespace cistern::test

@@ -32,7 +32,7 @@ std::string randomConf(WorldRandom& random) {
         oneOf(random, {"", "large_segment_size:2MiB", "large_segment_size:32MiB"}),
         oneOf(random, {"", "cross_stream_reuse:wait", "cross_stream_reuse:false"}),
         oneOf(random, {"", "prefer_old_segments:false"}),
-        oneOf(random, {"", "thread_cache:off", "poll_interval:1"})}) {
+        oneOf(random, {"", "thread_cache:off"})}) {
     if (!part.empty()) conf.append(conf.empty() ? "" : ",").append(part);
   }
   return conf;

@@ -5,8 +5,7 @@ namespace cistern::test {
 namespace {
 
 constexpr const char* kConfs[] = {"background_thread:false",
-                                  "background_thread:false,recycle:eager",
-                                  "background_thread:false,poll_interval:1"};
+                                  "background_thread:false,recycle:eager"};
 
 /// What there is before the capture.
 struct Before {

@@ -45,18 +45,18 @@ def test_every_key_of_the_command_is_a_field(trace):
 
 
 def test_what_was_run_is_in_the_result(trace):
-    replay = cistern.replay(trace, conf="free_log:3", capacity="64GiB", gpu_lag_us=7, repeat=2, check=True)
-    assert (replay.conf, replay.capacity_bytes, replay.gpu_lag_us) == ("free_log:3", 64 << 30, 7)
+    replay = cistern.replay(trace, conf="expandable_segments:true", capacity="64GiB", gpu_lag_us=7, repeat=2, check=True)
+    assert (replay.conf, replay.capacity_bytes, replay.gpu_lag_us) == ("expandable_segments:true", 64 << 30, 7)
     assert (replay.repeat, replay.threads, replay.checked, replay.races) == (2, 1, True, 0)
     assert replay.version == cistern.__version__ and replay.program_ms > 0
 
 
 def test_an_argument_without_effect_is_a_warning(trace):
     with pytest.warns(UserWarning, match="--conf has no effect: .* direct does not"):
-        replay = cistern.replay(trace, "direct", conf="free_log:3")
+        replay = cistern.replay(trace, "direct", conf="expandable_segments:true")
     assert replay.ok and replay.conf is None
     with pytest.warns(UserWarning):
-        replay = cistern.replay(trace, "direct", conf="free_log:3", capacity="1GiB")
+        replay = cistern.replay(trace, "direct", conf="expandable_segments:true", capacity="1GiB")
     assert not replay.ok and "note" not in replay.failure and "out of memory" in replay.failure
 
 

@@ -75,8 +75,8 @@ def test_pinned_memory_has_the_line(allocator):
 
 
 def test_a_free_that_the_library_has_forgotten_is_still_named():
-    with cistern.Allocator.sim(conf="free_log:1") as allocator:
-        blocks = [allocator.allocate(4096) for _ in range(20)]
+    with cistern.Allocator.sim() as allocator:
+        blocks = [allocator.allocate(4096) for _ in range(100)]
         for block in blocks:
             allocator.free(block); freed = line()  # noqa: E702
         text = said(allocator.free, blocks[0])

@@ -25,9 +25,9 @@ sim::SimConfig deviceFor(std::uint64_t seed) {
 Options optionsFor(std::uint64_t seed) {
   const char* const caches[] = {"2M", "2M", "64K", "256K", "off"};
   const char* const limits[] = {"6G", "256M", "96M"};
-  return Options::parse(fmt::format("backing:{},thread_cache:{},limit:{},poll_interval:{}",
+  return Options::parse(fmt::format("backing:{},thread_cache:{},limit:{}",
                                     seed / 7 % 3 == 0 ? "segments" : "pages", caches[seed % 5],
-                                    limits[seed / 5 % 3], seed % 4 == 0 ? 1 : 8));
+                                    limits[seed / 5 % 3]));
 }
 
 void mustBe(bool right, const char* what) {

@@ -79,8 +79,6 @@ class SizeRules {
                         options_.large_segment_size < roundDown(options_.max_split_size, kGranule);
     return shared ? options_.large_segment_size : roundUp(rounded, kSegmentUnit);
   }
-  /// How many frees each heap remembers for reports.
-  std::size_t freeLog() const { return options_.free_log; }
   SplitRules splitRules(SizeKind kind) const {
     if (noSplit()) return {1, 1, UINT32_MAX};
     SplitRules rules;

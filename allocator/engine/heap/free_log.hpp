@@ -23,7 +23,8 @@ class FreeLog {
     std::uint32_t bytes_in_granules = 0;
   };
 
-  explicit FreeLog(std::size_t capacity) : capacity_(capacity) {}
+  /// The frees that are remembered: they fit into 1.5 KiB, which stay in the processor's cache.
+  static constexpr std::size_t kMost = 64;
 
   void note(Address address, std::uint32_t granules, const void* caller, std::uint32_t thread) {
     if (next_ == entries_.size()) [[unlikely]]
@@ -46,16 +47,15 @@ class FreeLog {
   /// Pre: next_ == entries_.size(), so that all there are stand in the order of their age. If the
   /// host is short of memory, no more is remembered for now.
   void growOrWrap() noexcept try {
-    const std::size_t size = std::min(capacity_, std::max(kFewest, 2 * entries_.size()));
+    const std::size_t size = std::min(kMost, std::max(kFewest, 2 * entries_.size()));
     if (size == entries_.size()) next_ = 0;
     entries_.resize(size);
   } catch (const std::bad_alloc&) {
     next_ = 0;
   }
 
-  std::vector<Entry> entries_;  ///< a ring, made larger until it has `capacity_`
-  std::size_t capacity_;
-  std::size_t next_ = 0;  ///< behind the youngest; at most entries_.size()
+  std::vector<Entry> entries_;  ///< a ring, made larger until it has kMost
+  std::size_t next_ = 0;        ///< behind the youngest; at most entries_.size()
 };
 
 }  // namespace cistern

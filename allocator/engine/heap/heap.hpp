@@ -38,11 +38,10 @@ inline std::uint64_t largestFree(const FreeIndex& index) {
 /// The part of the allocator's options, and of its pool's, that a heap needs. Pool::heapOptions
 /// makes it.
 struct HeapOptions {
-  SplitRules small, large;   ///< of small requests, and of large ones
-  bool on_pages = false;     ///< its memory is pages, rather than segments
-  std::size_t free_log = 0;  ///< how many frees are remembered for reports
-  MempoolId_t pool{};        ///< for the history
-  bool overflow = false;     ///< HeapIdentity::overflow
+  SplitRules small, large;  ///< of small requests, and of large ones
+  bool on_pages = false;    ///< its memory is pages, rather than segments
+  MempoolId_t pool{};       ///< for the history
+  bool overflow = false;    ///< HeapIdentity::overflow
 };
 
 /// Its lock is on a line of its own: threads on other streams have other heaps.
@@ -53,7 +52,6 @@ class alignas(64) Heap : public HeapIdentity {
       : HeapIdentity(pool, stream, options.on_pages, options.overflow),
         small_(SizeKind::kSmall, options.small, totals),
         large_(SizeKind::kLarge, options.large, totals),
-        frees_(options.free_log),
         completion_(first_epoch),
         pool_id_(options.pool) {}
 

@@ -26,12 +26,8 @@ class Recording;
 
 /// The options for the heaps of a pool with these rules.
 inline HeapOptions heapOptionsOf(const SizeRules& rules, bool on_pages) {
-  return {rules.splitRules(SizeKind::kSmall),
-          rules.splitRules(SizeKind::kLarge),
-          on_pages,
-          rules.freeLog(),
-          {},
-          false};
+  return {
+      rules.splitRules(SizeKind::kSmall), rules.splitRules(SizeKind::kLarge), on_pages, {}, false};
 }
 
 /// Thread-safe; the lock is a leaf.

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
@@ -36,16 +34,9 @@ inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
 // Counts the heap's hits while anything waits.
 inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex()) {
   const unsigned backoff = without(Mechanism::kBackoff) ? 1 : engine.pending.backoff();
-  if (++heap.hits_unpolled < engine.options.poll_interval * backoff) return false;
+  if (++heap.hits_unpolled < PendingFrees::kHitsPerPoll * backoff) return false;
   heap.hits_unpolled = 0;
   return true;
-}
-
-// For each hit since the last poll as much as a request for pinned memory pays.
-void pollAfterHits(Engine& engine) noexcept {
-  constexpr auto few = PendingFrees::kFew, many = PendingFrees::kMany;
-  const std::size_t asked = few.asked * engine.options.poll_interval;
-  engine.pending.poll({std::min(asked, many.asked), few.ended});
 }
 
 // Every first user of a heap that is made while a capture into its pool is under way passes here.
@@ -88,7 +79,7 @@ inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const
   if (block == nullptr) [[unlikely]]
     return miss(engine, request);
   if (poll) [[unlikely]]
-    pollAfterHits(engine);
+    engine.pending.poll(PendingFrees::kHits);
   return *block;
 }
 

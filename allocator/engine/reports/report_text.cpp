@@ -87,7 +87,7 @@ std::string Misuse::text() const {
   }
   std::string text = head + "it is not allocated; it lies in " + blockText(*this) + ", free";
   if (pinned) return text;
-  if (freed_by == nullptr) return text + ", freed longer ago than is remembered (option free_log)";
+  if (freed_by == nullptr) return text + ", freed longer ago than is remembered";
   return text + fmt::format(", freed by {} on thread {}", codeName(freed_by), freed_on_thread);
 }
 

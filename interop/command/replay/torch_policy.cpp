@@ -11,7 +11,6 @@ Options torchRules() {
   options.background_thread = false;                    // it has none
   options.cross_stream_reuse = CrossStreamReuse::kOff;  // free memory serves its own stream only
   options.prefer_old_segments = false;  // as the lowest address does, where drivers go downwards
-  options.poll_interval = 1;            // frees that wait are looked at on each allocation
   return options;
 }
 

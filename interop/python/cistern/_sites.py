@@ -27,7 +27,7 @@ _freed: Dict[Key, Site] = {}
 _former: Dict[Key, Site] = {}
 #: The end of the library's text about a block that is free.
 FREED_BY = re.compile(r", freed by (?P<code>.*) on thread \d+$")
-_FORGOTTEN = ", freed longer ago than is remembered (option free_log)"
+_FORGOTTEN = ", freed longer ago than is remembered"
 
 
 def text(site: Site) -> str:

@@ -146,7 +146,7 @@ TEST_CASE("more than fits on the way to another thread is free all the same", "[
 }
 
 TEST_CASE("a recorded use is waited for though the block was in a cache before", "[engine]") {
-  CacheRig rig("poll_interval:1");
+  CacheRig rig;
   const Stream own = rig.stream(), user = rig.stream();
   void* block = rig.allocator.allocate(4 * kKiB, own);
   rig.allocator.free(block);

@@ -36,19 +36,18 @@ bool remembersLast(const FreeLog& log, std::uint32_t count, std::uint32_t frees)
 
 }  // namespace
 
-TEST_CASE("a log remembers as many of the last frees as it was made for", "[engine][part]") {
-  for (const std::uint32_t capacity : {1u, 3u, 4u, 6u, 64u}) {
-    FreeLog log(capacity);
-    for (std::uint32_t free = 0; free < 3 * capacity + 2; ++free) {
-      CAPTURE(capacity, free);
-      REQUIRE(remembersLast(log, std::min(capacity, free), free));
-      noteFree(log, free);
-    }
+TEST_CASE("a log remembers the last frees", "[engine][part]") {
+  constexpr std::uint32_t kMost = FreeLog::kMost;
+  FreeLog log;
+  for (std::uint32_t free = 0; free < 3 * kMost + 2; ++free) {
+    CAPTURE(free);
+    REQUIRE(remembersLast(log, std::min(kMost, free), free));
+    noteFree(log, free);
   }
 }
 
 TEST_CASE("of several frees of one place the youngest is told", "[engine][part]") {
-  FreeLog log(3);
+  FreeLog log;
   for (std::uint32_t free = 1; free <= 7; ++free) {
     log.note(placeOf(1), 4, callerOf(free), free);
     CHECK(log.find(placeOf(1))->thread == free);
@@ -58,17 +57,10 @@ TEST_CASE("of several frees of one place the youngest is told", "[engine][part]"
   CHECK(log.find(placeOf(1) + 2 * kGranule)->thread == 8);
 }
 
-TEST_CASE("a log of none remembers none and takes no host memory", "[engine][part]") {
-  FreeLog log(0);
-  for (std::uint32_t free = 0; free < 10; ++free) noteFree(log, free);
-  CHECK(log.find(placeOf(3)) == nullptr);
-  CHECK(log.hostBytes() == 0);
-}
-
 #if defined(CISTERN_COUNTS_HOST_MEMORY)
 
 TEST_CASE("a log that cannot grow goes on with what it has, and grows later", "[engine][part]") {
-  FreeLog log(100);
+  FreeLog log;
   for (std::uint32_t free = 0; free < 4; ++free) noteFree(log, free);
   {
     const AtHostAllocations none([] { throw std::bad_alloc(); });
@@ -81,7 +73,7 @@ TEST_CASE("a log that cannot grow goes on with what it has, and grows later", "[
 }
 
 TEST_CASE("a log that has no host memory at all remembers nothing", "[engine][part]") {
-  FreeLog log(100);
+  FreeLog log;
   const AtHostAllocations none([] { throw std::bad_alloc(); });
   for (std::uint32_t free = 0; free < 9; ++free) noteFree(log, free);
   CHECK(log.find(placeOf(8)) == nullptr);

@@ -170,8 +170,7 @@ TEST_CASE("a program that repeats itself on two streams comes to make no device 
           "[engine][pages]") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     INFO("seed " << seed);
-    SimRig rig("recycle:eager,background_thread:false,poll_interval:1,thread_cache:off",
-               simOf(8 * kGiB));
+    SimRig rig("recycle:eager,background_thread:false,thread_cache:off", simOf(8 * kGiB));
     const Stream stream = rig.stream(), reader = rig.stream(), third = rig.stream();
     void* held = rig.allocator.allocate(kKiB, third);
     const auto round = [&] {

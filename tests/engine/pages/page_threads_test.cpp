@@ -82,12 +82,12 @@ PageCounts manyThreads(const char* conf, int steps) {
 
 TEST_CASE("threads allocate, free, record uses and empty the cache over moving pages",
           "[engine][pages]") {
-  CHECK(manyThreads("recycle:eager,poll_interval:2", 600).recycled > 0);
+  CHECK(manyThreads("recycle:eager", 600).recycled > 0);
   CHECK(manyThreads("", 600).created > 0);
 }
 
 TEST_CASE("threads at a limit take each other's pages", "[engine][pages]") {
-  CHECK(manyThreads("limit:128M,poll_interval:2", 400).recycled > 0);
+  CHECK(manyThreads("limit:128M", 400).recycled > 0);
 }
 
 }  // namespace cistern::test

@@ -22,10 +22,10 @@ std::string optionsFor(Random& random, bool alone) {
     return choices.begin()[random.below(choices.size())];
   };
   std::string conf = fmt::format(
-      "backing:{},recycle:{},page_size:{},thread_cache:{},poll_interval:{},"
+      "backing:{},recycle:{},page_size:{},thread_cache:{},"
       "background_thread:{},cross_stream_reuse:{}",
       pick({"pages", "pages", "segments"}), pick({"budget", "eager", "off"}),
-      pick({"auto", "auto", "2M", "4M"}), pick({"8M", "2M", "64K", "off"}), pick({"1", "8", "32"}),
+      pick({"auto", "auto", "2M", "4M"}), pick({"8M", "2M", "64K", "off"}),
       !alone && random.oneIn(2) ? "true" : "false",
       pick({"true", "true", "true", "wait", "false"}));
   if (random.oneIn(3)) {
