@@ -18,7 +18,7 @@ namespace {
 // and fork.
 long long process = 0;        // the one to serve; 0: any
 std::uint64_t number_of = 0;  // the PID namespace that it has this number in
-char folder[4096] = "";
+char run_folder[4096] = "";
 RecordSettings recorded;
 char backend[32] = "";
 RunHistory history = RunHistory::kNone;
@@ -32,7 +32,7 @@ bool isToBeServed() noexcept {
 void begin() noexcept {
   detail::serves_here = isToBeServed();
   if (!active()) leaveRecord();
-  if (active() && *folder != '\0') beginRecord(folder, recorded);
+  if (active() && *run_folder != '\0') beginRecord(run_folder, recorded);
 }
 
 // The value of a variable, `text`: 0 where that is null, nothing where it is no number.
@@ -54,7 +54,7 @@ std::optional<std::uint64_t> numberIn(const char* name, const char* text) noexce
   process = wanted && inode ? static_cast<long long>(*wanted) : -1;  // no process's number
   number_of = inode.value_or(0);
   if (const char* const named = secure_getenv(kRunFolder))
-    std::snprintf(folder, sizeof folder, "%s", named);
+    std::snprintf(run_folder, sizeof run_folder, "%s", named);
   if (const char* const named = secure_getenv("CISTERN_BACKEND"))
     std::snprintf(backend, sizeof backend, "%s", named);
   recorded = {secure_getenv(kRunTrace) != nullptr, secure_getenv(kRunArguments) != nullptr};
@@ -72,7 +72,7 @@ std::optional<std::uint64_t> numberIn(const char* name, const char* text) noexce
 }  // namespace
 
 const char* backendAtStart() noexcept { return backend; }
-const char* folderAtStart() noexcept { return folder; }
+const char* folderAtStart() noexcept { return run_folder; }
 RunHistory historyAtStart() noexcept { return history; }
 
 }  // namespace cistern::preload
