@@ -129,7 +129,7 @@ bool makeSound(Trail& trail, std::size_t known) {
 /// these are as they were, the rest of the stack is as it was, if in each frame the words that lead
 /// to the next one are: its return address, and the frame pointer that it keeps for its caller.
 /// That takes two loads a frame.
-struct Walk {
+struct StackWalk {
   Trail now;
   const Trail& before;
   std::size_t at = 0;     ///< the frames of `before` in front of this one are further in
@@ -164,7 +164,7 @@ struct Walk {
 
 _Unwind_Reason_Code visit(_Unwind_Context* context, void* into) {
   constexpr int kFramePointer = 6;  // as DWARF numbers x86-64's registers
-  Walk& walk = *static_cast<Walk*>(into);
+  StackWalk& walk = *static_cast<StackWalk*>(into);
   const Visited frame{_Unwind_GetIP(context), _Unwind_GetCFA(context),
                       _Unwind_GetGR(context, kFramePointer), 0};
   if (frame.word == 0 || walk.now.count == kMostVisited) return _URC_END_OF_STACK;
@@ -194,7 +194,7 @@ std::string ownProgram() {
 
 std::size_t gatherHostStack(std::uintptr_t* words, std::size_t most) noexcept try {
   Trail& last = ThreadSlot<Trail>::mine();
-  Walk walk{{}, last};
+  StackWalk walk{{}, last};
   (void)_Unwind_Backtrace(visit, &walk);
   walk.now.sound = makeSound(walk.now, walk.known == 0 ? 0 : walk.known - 1);
   last = walk.now;
