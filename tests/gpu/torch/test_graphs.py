@@ -107,19 +107,6 @@ def test_streams_that_join_a_capture_are_captured():
     assert all((block == -1).all().item() for block in eager)
 
 
-def test_a_capture_that_fails_leaves_the_allocator_usable():
-    graph = torch.cuda.CUDAGraph()
-    try:
-        with torch.cuda.graph(graph):
-            torch.empty(MIB, device="cuda").fill_(1)
-            torch.cuda.synchronize()  # forbidden here
-        raise AssertionError("the capture should have failed")
-    except RuntimeError:
-        pass
-    del graph
-    assert torch.ones(1000, device="cuda").sum().item() == 1000
-
-
 # In a process of its own: PyTorch's generators, too, go on as if such a capture were under way.
 FAILS = """
 import gc, torch
@@ -151,6 +138,24 @@ with torch.cuda.graph(torch.cuda.CUDAGraph()):  # what PyTorch keeps for the gra
     torch.ones(1, device="cuda")
 before = reserved()
 """
+
+
+def test_a_capture_that_fails_leaves_the_allocator_usable(run):
+    status, _, err = run("""
+import torch
+
+graph = torch.cuda.CUDAGraph()
+try:
+    with torch.cuda.graph(graph):
+        torch.empty(1 << 20, device="cuda").fill_(1)
+        torch.cuda.synchronize()  # forbidden here
+    raise SystemExit("the capture should have failed")
+except RuntimeError:
+    pass
+del graph
+assert torch.ones(1000, device="cuda").sum().item() == 1000
+""")
+    assert status == 0, err
 
 
 def test_a_capture_that_fails_keeps_no_memory(run):
