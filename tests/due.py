@@ -10,25 +10,21 @@ import subprocess
 import sys
 import time
 
-SOURCE = pathlib.Path(__file__).resolve().parents[1]
 
 
-def newest(path: pathlib.Path) -> float:
-    """When a file, or the newest file of a source folder, was written. 0: it is neither."""
-    if path.is_file():
-        return path.stat().st_mtime
-    if path.is_dir() and SOURCE in path.resolve().parents and "build" not in path.relative_to(SOURCE).parts:
-        return max((newest(file) for file in path.rglob("*") if file.is_file()
-                    and "__pycache__" not in file.parts), default=0.0)
-    return 0.0
+def newest(path: pathlib.Path, build: pathlib.Path) -> float:
+    """When a file, or the newest file of a folder outside the build, was written. 0: it is neither."""
+    if path.is_dir() and build not in [path, *path.parents]:
+        return max((file.stat().st_mtime for file in path.rglob("*") if file.is_file()), default=0.0)
+    return path.stat().st_mtime if path.is_file() else 0.0
 
 
-def changed(test: dict) -> float:
+def changed(test: dict, build: pathlib.Path) -> float:
     properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
     paths = [pathlib.Path(argument) for argument in test["command"] if argument.startswith("/")]
     paths += [pathlib.Path(file) for file in properties.get("REQUIRED_FILES", [])]
     paths += [path.parent for path in paths if path.suffix == ".py"]
-    return max((newest(path) for path in paths), default=0.0)
+    return max((newest(path, build) for path in paths), default=0.0)
 
 
 def main() -> int:
@@ -38,7 +34,7 @@ def main() -> int:
     tests = [test for test in json.loads(listed.stdout)["tests"] if "command" in test]
     record = build / "passed.json"
     passed = json.loads(record.read_text()) if record.exists() else {}
-    due = [test["name"] for test in tests if changed(test) > passed.get(test["name"], 0)]
+    due = [test["name"] for test in tests if changed(test, build) > passed.get(test["name"], 0)]
     print(f"{len(due)} of {len(tests)} tests are due: {' '.join(due)}", flush=True)
     if not due:
         return 0
