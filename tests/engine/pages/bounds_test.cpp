@@ -176,11 +176,11 @@ TEST_CASE("a program that repeats itself on two streams comes to make no device 
     const auto round = [&] {
       program(rig, stream, seed, reader);
       rig.sim().synchronizeDevice().orThrow();
-      for (int hit = 0; hit < 64; ++hit)  // each looks at some that wait
+      for (int hit = 0; hit < 512; ++hit)  // every eighth looks at some that wait
         rig.allocator.free(rig.allocator.allocate(kKiB, third));
       CHECK(nowOf(rig.allocator, Stat::kActive) == nowOf(rig.allocator, Stat::kAllocation));
     };
-    for (int i = 0; i < 4; ++i) round();
+    for (int i = 0; i < 8; ++i) round();
     const std::uint64_t calls = mappingCalls(rig.sim());
     round();
     CHECK(mappingCalls(rig.sim()) == calls);
