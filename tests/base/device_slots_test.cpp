@@ -1,6 +1,7 @@
 #include "allocator/base/device_slots.hpp"
 
 #include <atomic>
+#include <thread>
 #include <vector>
 
 #include "cistern/error.hpp"
@@ -52,4 +53,21 @@ TEST_CASE("threads that ask at once share one slot for each device", "[slots]") 
   slots.forEach([&](int, Counted& one) { uses += one.uses; });
   CHECK(uses == 8000);
   CHECK(made == kMaxDevices);
+}
+
+TEST_CASE("a thread that comes while another makes a slot has that one", "[slots]") {
+  static std::atomic<int> made{0}, came{0};
+  struct Slow {
+    Slow() {
+      ++made;
+      while (came < 2) std::this_thread::yield();
+      for (int i = 0; i < 10'000; ++i) std::this_thread::yield();  // the other waits for the lock
+    }
+  };
+  DeviceSlots<Slow> slots;
+  test::onThreads(2, [&] {
+    ++came;
+    (void)slots.at(0);
+  });
+  CHECK(made == 1);
 }

@@ -171,4 +171,19 @@ TEST_CASE("records of streams that have ended go, and their heaps find new strea
   CHECK(rig.heaps.find(first) == &heap);
 }
 
+TEST_CASE("a record whose end is not reached stays while a thousand others go", "[engine][part]") {
+  Parts rig;
+  const Stream late = rig.busyStream(sim::kNever);
+  rig.streams.forgetStream(late);
+  for (int i = 0; i < 1'000; ++i) {
+    const Stream stream = rig.stream();
+    rig.streams.forgetStream(stream);
+    rig.sim.destroyStream(stream).orThrow();
+  }
+  CHECK(rig.streams.look(late).end != nullptr);
+  const std::uint64_t waits = rig.calls(Call::kWaitEvent);
+  rig.streams.registerStream(late);  // behind the work of the one before
+  CHECK(rig.calls(Call::kWaitEvent) == waits + 1);
+}
+
 }  // namespace cistern::test
