@@ -61,7 +61,7 @@ class Machine:
 
 class Case(unittest.TestCase):
     def until(self, what):
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not what():
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
