@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "cistern/error.hpp"
+#include "interop/programs/jitter.hpp"
 #include "interop/programs/kinds.hpp"
 
 namespace cistern::programs {
@@ -16,7 +17,7 @@ namespace {
 constexpr std::uint64_t kLeastPeak = 500'000'000, kMostPeak = 60'000'000'000;
 constexpr std::uint64_t kLeastEvents = 5'000, kMostEvents = 65'000;
 
-constexpr std::array<Kind, 8> kKinds = {{
+constexpr std::array<Kind, 9> kKinds = {{
     {"train", "trains a network, each step with another shape"},
     {"stable", "trains a network, each step with the same shape"},
     {"sawtooth", "sequences or buffers grow from step to step, and begin again"},
@@ -25,11 +26,28 @@ constexpr std::array<Kind, 8> kKinds = {{
     {"serve", "answers requests, each with a cache that grows by the token"},
     {"streams", "passes microbatches on between stages on streams of their own"},
     {"sampled", "draws graphs or points anew each step: no size comes again"},
+    {.name = "periodic",
+     .text = "repeats a step of training exactly, 60 times or :steps=N; all leaves it out",
+     .in_all = false,
+     .in_steps = true},
 }};
-using Make = void (*)(Program&, Random&, std::uint64_t events);
-constexpr std::array<Make, 8> kMakes = {train,  trainStable, sawtooth, giants,
-                                        phases, serve,       streams,  sampled};
-static_assert(kKinds.size() == kMakes.size());
+
+struct Maker {
+  void (*make)(Program&, Random&, std::uint64_t length);  ///< in events, or in steps
+  std::uint64_t least_host_us = 4, most_host_us = 30;
+};
+constexpr std::array<Maker, 9> kMakers = {{
+    {train},
+    {trainStable},
+    {sawtooth},
+    {giants},
+    {phases},
+    {serve},
+    {streams},
+    {sampled},
+    {periodic, 40, 90},
+}};
+static_assert(kKinds.size() == kMakers.size());
 
 std::uint64_t seedOf(const Recipe& recipe, std::uint64_t attempt) {
   Random mixer(recipe.seed);
@@ -38,9 +56,12 @@ std::uint64_t seedOf(const Recipe& recipe, std::uint64_t attempt) {
 }
 
 trace::Trace attempt(const Recipe& recipe, std::uint64_t number) {
+  const Maker& maker = kMakers[recipe.kind];
   Random random(seedOf(recipe, number));
-  Program program(random, random.between(4, 30));
-  kMakes[recipe.kind](program, random, random.logBetween(kLeastEvents + 1'000, 45'000));
+  Program program(random, random.between(maker.least_host_us, maker.most_host_us));
+  maker.make(program, random,
+             kKinds[recipe.kind].in_steps ? recipe.steps
+                                          : random.logBetween(kLeastEvents + 1'000, 45'000));
   return program.finish(recipe.name());
 }
 
@@ -54,48 +75,89 @@ bool fits(const trace::Trace& trace) {
   for (const Kind& kind : kKinds) names.push_back(kind.name);
   throw InvalidArgument(fmt::format(
       "'{}' names no program: must be KIND:SEED or KIND:FROM-TO, KIND one of {}, seeds whole "
-      "numbers up to {}, at most {} programs",
-      text, fmt::join(names, ", "), kMostSeed, kMostRecipes));
+      "numbers up to {}, at most {} programs; behind it may stand :jitter=PERCENT, and :steps=N of "
+      "periodic, N from 1 to {}",
+      text, fmt::join(names, ", "), kMostSeed, kMostRecipes, kMostSteps));
 }
 
-std::uint64_t seedFrom(std::string_view digits, std::string_view text) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
-  if (error != std::errc() || end != digits.data() + digits.size() || seed > kMostSeed) fail(text);
-  return seed;
+std::uint64_t numberFrom(std::string_view digits, std::uint64_t most, std::string_view text) {
+  std::uint64_t number = 0;
+  const char* const last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, number);
+  if (error != std::errc() || end != last || number > most) fail(text);
+  return number;
+}
+
+/// What stands before `separator` in `rest`, which keeps what stands behind it.
+std::string_view cutAt(char separator, std::string_view& rest) {
+  const std::size_t at = std::min(rest.find(separator), rest.size());
+  const std::string_view cut = rest.substr(0, at);
+  rest.remove_prefix(std::min(at + 1, rest.size()));
+  return cut;
+}
+
+/// "steps=200:jitter=25", to a recipe that has neither. Pre: `settings` is a part of `text`.
+void set(Recipe& recipe, std::string_view settings, bool in_steps, std::string_view text) {
+  while (!settings.empty()) {
+    std::string_view value = cutAt(':', settings);
+    const std::string_view name = cutAt('=', value);
+    if (name == "steps" && in_steps) {
+      recipe.steps = numberFrom(value, kMostSteps, text);
+    } else if (name == "jitter") {
+      recipe.jitter = numberFrom(value, 100, text);
+    } else {
+      fail(text);
+    }
+  }
+  if (recipe.steps == 0) fail(text);
+}
+
+bool standsFor(std::string_view name, const Kind& kind) {
+  return name == kind.name || (name == "all" && kind.in_all);
 }
 
 }  // namespace
 
 std::span<const Kind> kinds() { return kKinds; }
 
-std::string Recipe::name() const { return fmt::format("{}:{}", kKinds[kind].name, seed); }
+std::string Recipe::name() const {
+  std::string name = fmt::format("{}:{}", kKinds[kind].name, seed);
+  if (steps != kUsualSteps) name += fmt::format(":steps={}", steps);
+  if (jitter != 0) name += fmt::format(":jitter={}", jitter);
+  return name;
+}
 
 std::vector<Recipe> parseRecipes(std::string_view text) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
-  const std::string_view name = text.substr(0, colon);
-  const std::string_view seeds = text.substr(std::min(colon + 1, text.size()));
-  const std::size_t dash = seeds.find('-');
-  const std::uint64_t from = seedFrom(seeds.substr(0, dash), text);
-  const std::uint64_t to =
-      dash == std::string_view::npos ? from : seedFrom(seeds.substr(dash + 1), text);
-  if (to < from || to - from >= kMostRecipes / kKinds.size()) fail(text);
+  std::string_view settings = text;
+  const std::string_view name = cutAt(':', settings);
+  std::string_view to_digits = cutAt(':', settings);
+  const bool one = to_digits.find('-') == std::string_view::npos;
+  const std::string_view from_digits = cutAt('-', to_digits);
+  const std::uint64_t from = numberFrom(from_digits, kMostSeed, text);
+  const std::uint64_t to = one ? from : numberFrom(to_digits, kMostSeed, text);
+  if (text.ends_with(':') || to < from || to - from >= kMostRecipes / kKinds.size()) fail(text);
   std::vector<Recipe> recipes;
   for (std::uint64_t seed = from; seed <= to; ++seed) {
     for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
-      if (name == "all" || name == kKinds[kind].name) recipes.push_back({kind, seed});
+      if (!standsFor(name, kKinds[kind])) continue;
+      recipes.push_back({kind, seed});
+      set(recipes.back(), settings, kKinds[kind].in_steps, text);
     }
   }
   if (recipes.empty()) fail(text);
   return recipes;
 }
 
-// The result of a draw is only known when it has been made; the next draw is as good.
+// The result of a draw is only known when it has been made; the next draw is as good. A program of
+// another length is the same draw, so that it begins in the same way.
 trace::Trace generate(const Recipe& recipe) {
-  for (std::uint64_t number = 0;; ++number) {
-    trace::Trace trace = attempt(recipe, number);
-    if (fits(trace)) return trace;
-  }
+  Recipe usual = recipe;
+  usual.steps = kUsualSteps;
+  std::uint64_t number = 0;
+  trace::Trace trace = attempt(usual, number);
+  while (!fits(trace)) trace = attempt(usual, ++number);
+  if (recipe != usual) trace = attempt(recipe, number);
+  return recipe.jitter == 0 ? trace : withJitter(trace, recipe.jitter, recipe.seed);
 }
 
 }  // namespace cistern::programs

@@ -1,5 +1,5 @@
 // The kinds of programs, one function each. A program makes at least `events` events and ends with
-// the step in which it does.
+// the step in which it does, or it makes `steps` steps.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,11 @@ void serve(Program& program, Random& random, std::uint64_t events);
 /// Stages on streams of their own, which pass microbatches of random length on; what one stage
 /// makes another one frees.
 void streams(Program& program, Random& random, std::uint64_t events);
+
+// periodic.cpp
+/// Training that makes the same requests in every step. The sizes are drawn before the first step,
+/// so that a longer program begins as a shorter one.
+void periodic(Program& program, Random& random, std::uint64_t steps);
 
 // sampled.cpp
 /// Graphs and clouds of points drawn anew in each step: no size ever comes again.

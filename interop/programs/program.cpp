@@ -24,6 +24,11 @@ void Program::drop(Blocks& blocks) {
   blocks.clear();
 }
 
+void Program::assign(Blocks& variable, Blocks fresh) {
+  variable.swap(fresh);
+  drop(fresh);
+}
+
 // Recorded programs come in bursts: what belongs to one operation follows at once.
 void Program::elapse() {
   const std::uint64_t host = random_.chance(40) ? 1 : random_.between(1, 2 * host_us_);

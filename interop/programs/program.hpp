@@ -33,6 +33,8 @@ class Program {
   void drop(Block block);
   /// In the order in which they were added; leaves none.
   void drop(Blocks& blocks);
+  /// A variable of the program gets new tensors; those that it held until now are dropped.
+  void assign(Blocks& variable, Blocks fresh);
   /// An operation's scratch memory: taken and dropped.
   void scratch(std::uint64_t bytes, int stream = 0) { drop(take(bytes, stream)); }
   /// The program waits, as for the end of a step.
