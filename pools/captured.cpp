@@ -17,13 +17,20 @@ bool Captured::holds(MempoolId_t pool) const {
          });
 }
 
-void Captured::addResultsOf(MempoolId_t pool, std::vector<AddressRange>& ranges) const {
-  if (pool_ == pool) {
+bool Captured::holdsAny(const std::set<MempoolId_t>& pools) const {
+  return pools.contains(pool_) || std::ranges::any_of(footprint_.graphs, [&](const auto& part) {
+           return static_cast<const Captured*>(part.get())->holdsAny(pools);
+         });
+}
+
+void Captured::addResultsTo(ResultsOfPools& of) const {
+  if (const auto it = of.find(pool_); it != of.end()) {
+    std::vector<AddressRange>& ranges = it->second;
     ranges.insert(ranges.end(), footprint_.results.begin(), footprint_.results.end());
     if (footprint_.all_results) engine_.addRangesOf(footprint_, ranges);
   }
   for (const auto& part : footprint_.graphs)
-    static_cast<const Captured*>(part.get())->addResultsOf(pool, ranges);
+    static_cast<const Captured*>(part.get())->addResultsTo(of);
 }
 
 void Captured::keepForGood() noexcept {

@@ -1,12 +1,18 @@
 // The part of a capture that its graph keeps.
 #pragma once
 
+#include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "allocator/engine/ground/holds.hpp"
 #include "pools/pool_users.hpp"
 
 namespace cistern {
+
+/// The addresses that graphs write and the program may read, by pool.
+using ResultsOfPools = std::map<MempoolId_t, std::vector<AddressRange>>;
 
 /// A use of the pool, and the memory in it that must stay where it is. Its destructor lets go of
 /// both, and calls nothing of the program's. A graph that became part of others is shared by them.
@@ -21,9 +27,11 @@ class Captured {
 
   /// Whether memory of the pool is part of it.
   bool holds(MempoolId_t pool) const;
-  /// Appends what it and the graphs within it write in that pool and the program may read. Throws
-  /// std::bad_alloc.
-  void addResultsOf(MempoolId_t pool, std::vector<AddressRange>& ranges) const;
+  /// Whether memory of any of the pools is.
+  bool holdsAny(const std::set<MempoolId_t>& pools) const;
+  /// Appends to the ranges of each pool in `of` what it and the graphs within it write there and
+  /// the program may read. Throws std::bad_alloc.
+  void addResultsTo(ResultsOfPools& of) const;
   void hold(Footprint footprint) noexcept { footprint_ = std::move(footprint); }
   /// Never lets go of the memory, only of the use.
   void keepForGood() noexcept;

@@ -31,8 +31,7 @@ void CapturedMemory::begin(Stream origin, MempoolId_t pool) {
   try {
     deferred_release_.emplace_back(pools_.engine.device, pools_.engine.streams, held_);
     record_.push_back({held_.get(), &deferred_release_.front()});
-    const MemoryStats::Values stats = statsOf(pools_.users.visit("memoryStats", id).pool);
-    reserved_before_ = std::uint64_t(stats[std::size_t(Stat::kReservedBytes)].current);
+    reserved_before_ = reservedBytes(pools_.users.visit("captureBegin", id).pool.heaps());
     recording_ = record(origin);
   } catch (...) {
     unwind();

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "allocator/base/steps.hpp"
 #include "cistern/graph.hpp"
-#include "pools/captured.hpp"
 #include "pools/pool_users.hpp"
 
 namespace cistern {
@@ -11,7 +11,6 @@ namespace cistern {
 LivingGraphs::Place LivingGraphs::add(std::list<LivingGraph>& one) noexcept {
   const MutexLock lock(mutex_);
   const Place place = one.begin();
-  for (const MempoolId_t id : asleep_) place->asleep += place->memory->holds(id) ? 1 : 0;
   graphs_.splice(graphs_.end(), one);
   return place;
 }
@@ -23,14 +22,11 @@ void LivingGraphs::remove(Place graph) noexcept {
 
 // ---- Launches ----------------------------------------------------------------------------------
 
-namespace {
-
-void refuseAsleep(const LivingGraph& graph) {
-  if (graph.asleep == 0) return;
+// While a pool of its memory sleeps, its footprint is vacant in part.
+void LivingGraphs::refuseAsleep(const LivingGraph& graph) const {
+  if (asleep_.empty() || !graph.memory->holdsAny(asleep_)) return;
   throw GraphError("replay: the graph's memory is asleep: wake its pools first");
 }
-
-}  // namespace
 
 void LivingGraphs::beginLaunch(Place graph, Stream stream) {
   const MutexLock lock(mutex_);
@@ -60,36 +56,30 @@ bool LivingGraphs::idle(Place graph) noexcept {
 std::vector<Stream> LivingGraphs::fallAsleep(const std::vector<MempoolId_t>& pools) {
   const MutexLock lock(mutex_);
   std::vector<Stream> streams;
+  std::set<MempoolId_t> more(pools.begin(), pools.end());
+  noteSteps(graphs_.size());
   for (const LivingGraph& graph : graphs_) {
-    const auto uses = [&](MempoolId_t id) { return graph.memory->holds(id); };
-    const auto pool = std::ranges::find_if(pools, uses);
-    if (pool == pools.end()) continue;
+    if (!graph.memory->holdsAny(more)) continue;
     if (graph.launches > 0) {
-      refusePool("sleep", *pool,
+      const auto uses = [&](MempoolId_t id) { return graph.memory->holds(id); };
+      refusePool("sleep", *std::ranges::find_if(pools, uses),
                  "has a graph that is being launched: announce the end of each launch (launched)");
     }
     graph.release->addStreamsTo(streams);
   }
-  asleep_.insert(asleep_.end(), pools.begin(), pools.end());
-  for (LivingGraph& graph : graphs_) {
-    for (const MempoolId_t id : pools) graph.asleep += graph.memory->holds(id) ? 1 : 0;
-  }
+  asleep_.merge(more);
   return streams;
 }
 
-std::vector<AddressRange> LivingGraphs::resultsIn(MempoolId_t pool) const {
+void LivingGraphs::addResultsTo(ResultsOfPools& of) const {
   const MutexLock lock(mutex_);
-  std::vector<AddressRange> ranges;
-  for (const LivingGraph& graph : graphs_) graph.memory->addResultsOf(pool, ranges);
-  return ranges;
+  noteSteps(graphs_.size());
+  for (const LivingGraph& graph : graphs_) graph.memory->addResultsTo(of);
 }
 
 void LivingGraphs::wake(const std::vector<MempoolId_t>& pools) noexcept {
   const MutexLock lock(mutex_);
-  for (const MempoolId_t id : pools) std::erase(asleep_, id);
-  for (LivingGraph& graph : graphs_) {
-    for (const MempoolId_t id : pools) graph.asleep -= graph.memory->holds(id) ? 1 : 0;
-  }
+  for (const MempoolId_t id : pools) asleep_.erase(id);
 }
 
 }  // namespace cistern

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <list>
+#include <set>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/ground/holds.hpp"
 #include "cistern/types.hpp"
+#include "pools/captured.hpp"
 #include "pools/deferred_release.hpp"
 
 namespace cistern {
@@ -17,7 +18,6 @@ struct LivingGraph {
   const Captured* memory = nullptr;
   DeferredRelease* release = nullptr;  ///< knows the streams that it was launched on
   int launches = 0;  ///< announced, and not known to be queued: its footprint stays bound
-  int asleep = 0;    ///< pools of its memory that sleep: its footprint is vacant in part
 };
 
 /// Thread-safe. A launch has two ends, beginLaunch and endLaunch. Between them no pool that the
@@ -46,14 +46,17 @@ class LivingGraphs {
   /// have launched some of them. Throws PoolError if one is being launched; std::bad_alloc. Both
   /// change nothing.
   std::vector<Stream> fallAsleep(const std::vector<MempoolId_t>& pools);
-  /// The places where the graphs of the pool write what the program may read, in no order.
-  std::vector<AddressRange> resultsIn(MempoolId_t pool) const;
+  /// Appends the results of all graphs in the pools that `of` has, in no order. Throws
+  /// std::bad_alloc.
+  void addResultsTo(ResultsOfPools& of) const;
   /// The pools are awake, or have not fallen asleep after all.
   void wake(const std::vector<MempoolId_t>& pools) noexcept;
 
  private:
+  void refuseAsleep(const LivingGraph& graph) const CISTERN_REQUIRES(mutex_);
+
   mutable Mutex mutex_{LockRank::kLivingGraphs};
-  std::vector<MempoolId_t> asleep_ CISTERN_GUARDED_BY(mutex_);
+  std::set<MempoolId_t> asleep_ CISTERN_GUARDED_BY(mutex_);
   std::list<LivingGraph> graphs_ CISTERN_GUARDED_BY(mutex_);
 };
 

@@ -90,7 +90,7 @@ void PoolRegistry::followScopes() noexcept {
 void PoolRegistry::tidy() noexcept {
   if (!retired.any() && !users.anyUnused()) return;
   (void)retired.letGo(kLooks, false);
-  sleeping.tidy();
+  sleeping.tidy(kLooks);
   users.tellReleased();
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
   try {
@@ -107,13 +107,14 @@ bool PoolRegistry::tidyForMemory(Tidying why) {
   if (!retired.any() && !users.anyUnused()) return false;
   if (why == Tidying::kLastResort) return retired.letGo(SIZE_MAX, true);
   if (why == Tidying::kEmptyCache) retired.waitForUnknown(std::nullopt);
-  const bool any = retired.letGo(why == Tidying::kEmptyCache ? SIZE_MAX : kLooks, false);
+  const std::size_t looks = why == Tidying::kMiss ? kLooks : SIZE_MAX;
+  const bool any = retired.letGo(looks, false);
   users.tellReleased();
-  sleeping.tidy();
+  sleeping.tidy(looks);
   std::vector<PoolTraits> traits;
   if (!users.mutex.try_lock()) return any;
   const MutexUnlock unlock(users.mutex);
-  traits = users.closeDrained(why == Tidying::kMiss ? kLooks : SIZE_MAX);
+  traits = users.closeDrained(looks);
   return any;
 }
 

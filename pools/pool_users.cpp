@@ -1,6 +1,7 @@
 #include "pools/pool_users.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -126,6 +127,17 @@ std::vector<PoolTraits> PoolUsers::closeDrained(std::size_t looks) {
     --draining_;
   }
   return traits;
+}
+
+bool PoolUsers::knows(MempoolId_t id) const noexcept {
+  const MutexLock lock(mutex);
+  return pools_.contains(id);
+}
+
+std::vector<MempoolId_t> PoolUsers::drainingNext(std::size_t looks) const {
+  const MutexLock lock(mutex);
+  const auto count = std::ptrdiff_t(std::min(looks, draining_ids_.size()));
+  return {draining_ids_.begin(), std::next(draining_ids_.begin(), count)};
 }
 
 void PoolUsers::lookFirstAt(MempoolId_t id) noexcept {

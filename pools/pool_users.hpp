@@ -71,6 +71,8 @@ class PoolUsers {
   /// Throws PoolError for a draining pool, too; so does visitLive.
   Pool& live(const char* verb, MempoolId_t id) const CISTERN_REQUIRES(mutex);
   Visit visit(const char* verb, MempoolId_t id) const;
+  /// Whether there is such a pool, live or draining.
+  bool knows(MempoolId_t id) const noexcept;
   Visit visitLive(const char* verb, MempoolId_t id) const;
 
   // ---- Pools without users ---------------------------------------------------------------------
@@ -83,6 +85,8 @@ class PoolUsers {
   /// to be destroyed without a lock: a source is the program's. Throws std::bad_alloc, changing
   /// nothing.
   std::vector<PoolTraits> closeDrained(std::size_t looks) CISTERN_REQUIRES(mutex);
+  /// The pools that closeDrained(looks) looks at next. Throws std::bad_alloc.
+  std::vector<MempoolId_t> drainingNext(std::size_t looks) const;
   /// closeDrained looks at this pool next, as something has changed there. No-op unless it drains.
   void lookFirstAt(MempoolId_t id) noexcept;
 

@@ -11,6 +11,7 @@
 
 #include "allocator/base/host_limits.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/base/steps.hpp"
 #include "allocator/engine/giving_back/flush.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/reports/out_of_memory.hpp"
@@ -27,8 +28,10 @@ struct SleepingPools::Chosen {
 
 SleepingPools::~SleepingPools() {
   const MutexLock lock(turn_);
-  for (auto& [id, pool] : pools_)
-    engine_.sleep_memory.give(std::move(pool.chunks), HostMemory::kKeep);
+  for (auto* const all : {&pools_, &kept_}) {
+    for (auto& [id, pool] : *all)
+      engine_.sleep_memory.give(std::move(pool.chunks), HostMemory::kKeep);
+  }
 }
 
 /// A wake, or what it lacks.
@@ -185,10 +188,14 @@ static bool anyPending(const std::vector<PoolUsers::Visit>& visits) {
 void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& report) {
   std::vector<SleepingPool> pools(chosen.ids.size());
   std::map<MempoolId_t, SleepingPool> made;
+  ResultsOfPools results;
+  for (const MempoolId_t id : chosen.ids) made.try_emplace(id), results.try_emplace(id);
+  living_.addResultsTo(results);
+  forgetGone();
+  for (const MempoolId_t id : chosen.ids) forget(id);
   for (std::size_t i = 0; i < pools.size(); ++i) {
     pools[i].pool = &chosen.visits[i].pool;
-    pools[i].results = living_.resultsIn(chosen.ids[i]);
-    made.try_emplace(chosen.ids[i]);
+    pools[i].results = std::move(results[chosen.ids[i]]);
   }
   bool complete = !anyPending(chosen.visits);
   for (int tries = 0; tries < 2; ++tries) {
@@ -197,7 +204,7 @@ void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& r
       auto it = made.begin();  // both in order
       for (SleepingPool& pool : pools) (it++)->second = std::move(pool);
       pools_.merge(made);
-      count_ = pools_.size();
+      count();
       return;
     }
     if (!engine_.progress.completeAll(engine_.heaps.all()))
@@ -239,6 +246,25 @@ SleepingPools::Attempt SleepingPools::tryToWake(const Ids& ids, HostMemory memor
   return done;
 }
 
+// Its blocks in use. If the pool does not wake after all, that tells nobody anything.
+static void noteWoken(const Pool& pool) {
+  for (Heap* heap : pool.heaps()) {
+    const MutexLock lock(heap->mutex());
+    forEachBlock(*heap, [&](const Block& block) {
+      heap->mutex().assertHeld();
+      if (block.state() == BlockState::kAllocated) heap->noteWoken(block);
+    });
+  }
+}
+
+// Whether the addresses lie in one block that was in use at the pool's last wake, and is still.
+static bool wasWoken(Heap& heap, const HeapSegment& segment, const AddressRange& range) {
+  const MutexLock lock(heap.mutex());
+  const Block* const block = segment.covering(segment.placeOf(range.from));
+  return block != nullptr && block->state() == BlockState::kAllocated && heap.wasWoken(*block) &&
+         range.to <= deviceAddress(*block) + block->bytes();
+}
+
 // The request that stands for what is missing, if there is no room.
 std::optional<Request> SleepingPools::wakeNow(const Ids& ids, HostMemory memory,
                                               WakeReport& report) {
@@ -252,6 +278,9 @@ std::optional<Request> SleepingPools::wakeNow(const Ids& ids, HostMemory memory,
     asleep.push_back(id);
     pools.push_back(&it->second);
   }
+  if (memory == HostMemory::kKeepSaved) {
+    for (const SleepingPool* of : pools) noteWoken(*of->pool);
+  }
   if (const auto missing = wakeUp(engine_, pools, report)) {
     Pool& pool = *pools.front()->pool;
     const Heap* const heap = pool.lastHeap();
@@ -260,49 +289,96 @@ std::optional<Request> SleepingPools::wakeNow(const Ids& ids, HostMemory memory,
                    SizeKind::kLarge, heap ? heap->stream() : Stream{}, &pool};
   }
   living_.wake(asleep);
-  for (const MempoolId_t id : asleep) {
-    engine_.sleep_memory.give(std::move(pools_.at(id).chunks), memory);
-    pools_.erase(id);
-  }
-  count_ = pools_.size();
+  for (const MempoolId_t id : asleep) letGo(id, memory);
+  count();
   if (memory == HostMemory::kGiveBack) engine_.sleep_memory.giveBackSpares();
-  report.pinned = engine_.sleep_memory.spare();
+  report.pinned = engine_.sleep_memory.spare() + keptBytes();
   report.resident = residentBytes();
   return std::nullopt;
 }
 
+// ---- Bytes that were saved ----------------------------------------------------------------------
+
+// The host memory of a pool that is awake now.
+void SleepingPools::letGo(MempoolId_t id, HostMemory memory) noexcept {
+  auto slept = pools_.extract(id);
+  if (memory == HostMemory::kKeepSaved && !slept.mapped().saved.empty()) {
+    kept_.insert(std::move(slept));
+  } else {
+    engine_.sleep_memory.give(std::move(slept.mapped().chunks), memory);
+  }
+}
+
+void SleepingPools::forget(MempoolId_t id) noexcept {
+  const auto kept = kept_.find(id);
+  if (kept == kept_.end()) return;
+  engine_.sleep_memory.give(std::move(kept->second.chunks), HostMemory::kKeep);
+  kept_.erase(kept);
+  count();
+}
+
+// Most pools are tidied before they go. One may have gone while another thread had its turn.
+void SleepingPools::forgetGone() noexcept {
+  for (auto it = kept_.begin(); it != kept_.end();) {
+    const MempoolId_t id = (it++)->first;
+    if (!users_.knows(id)) forget(id);
+  }
+}
+
+std::uint64_t SleepingPools::keptBytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [id, pool] : kept_) {
+    for (const PinnedChunk& chunk : pool.chunks) bytes += chunk.bytes;
+  }
+  return bytes;
+}
+
 bool SleepingPools::copySaved(void* to, Address from, std::uint64_t bytes) {
   const MutexLock lock(turn_);
-  for (const auto& [id, pool] : pools_) {
-    const std::vector<SavedRun> parts = partsIn(pool.saved, {{from, from + bytes}});
-    std::uint64_t found = 0;
-    for (const SavedRun& part : parts) found += part.bytes;
-    if (found < bytes) continue;
-    for (const SavedRun& part : parts)
-      std::memcpy(static_cast<std::byte*>(to) + (part.from - from), part.at, part.bytes);
-    return true;
+  const auto [segment, heap] = engine_.locate(from);
+  if (heap == nullptr) return false;
+  const MempoolId_t id = heap->pool().id();
+  auto pool = pools_.find(id);
+  if (pool == pools_.end()) {
+    pool = kept_.find(id);
+    if (pool == kept_.end() || !wasWoken(*heap, *segment, {from, from + bytes})) return false;
   }
-  return false;
+  const std::vector<SavedRun> parts = partsIn(pool->second.saved, {{from, from + bytes}});
+  std::uint64_t found = 0;
+  for (const SavedRun& part : parts) found += part.bytes;
+  if (found < bytes) return false;
+  for (const SavedRun& part : parts)
+    std::memcpy(static_cast<std::byte*>(to) + (part.from - from), part.at, part.bytes);
+  return true;
 }
 
 void SleepingPools::giveHostMemoryBack() {
   const MutexLock lock(turn_);
+  while (!kept_.empty()) forget(kept_.begin()->first);
   engine_.sleep_memory.giveBackSpares();
 }
 
+bool SleepingPools::holdsBlocks(const Pool& pool) const {
+  for (Heap* heap : pool.heaps()) {
+    const MutexLock lock(heap->mutex());
+    if (heap->busyBytes() > 0) return true;
+  }
+  return false;
+}
+
 // A block that is freed while its pool sleeps is a hole: the pool may hold nothing any more.
-void SleepingPools::tidy() noexcept {
+void SleepingPools::tidy(std::size_t looks) noexcept {
   if (!any() || !turn_.try_lock()) return;
   const MutexUnlock unlock(turn_);
   try {
+    forgetGone();
     Ids emptied;
-    for (const auto& [id, sleeping] : pools_) {
-      bool busy = sleeping.pool->stage() != Pool::Stage::kDraining || sleeping.pool->visited();
-      for (Heap* heap : sleeping.pool->heaps()) {
-        const MutexLock lock(heap->mutex());
-        busy = busy || heap->busyBytes() > 0;
-      }
-      if (!busy) emptied.push_back(id);
+    for (const MempoolId_t id : users_.drainingNext(looks)) {
+      noteSteps(1);
+      if (kept_.contains(id) && !holdsBlocks(users_.visit("tidy", id).pool)) forget(id);
+      const auto sleeping = pools_.find(id);
+      if (sleeping == pools_.end() || sleeping->second.pool->visited()) continue;
+      if (!holdsBlocks(*sleeping->second.pool)) emptied.push_back(id);
     }
     if (emptied.empty()) return;
     const RelaxedCaptureMode relaxed(engine_.device);

@@ -36,12 +36,13 @@ class SleepingPools {
   bool copySaved(void* to, Address from, std::uint64_t bytes);
   void giveHostMemoryBack();
 
-  /// Whether any pool sleeps.
+  /// Whether any pool sleeps, or has its bytes kept.
   bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
-  /// Wakes pools that nobody uses any more and that hold nothing, so that they can go. Passes over
-  /// them if another thread is at it, if a verb works with them, or if the device or the host
-  /// refuses.
-  void tidy() noexcept;
+  /// Wakes pools that nobody uses any more and that hold nothing, so that they can go: of those
+  /// that PoolUsers::closeDrained(looks) looks at next. Passes over them if another thread is at
+  /// it, if a verb works with them, or if the device or the host refuses. Bytes that were kept of
+  /// such a pool go, too.
+  void tidy(std::size_t looks) noexcept;
 
  private:
   struct Chosen;
@@ -56,6 +57,12 @@ class SleepingPools {
   Attempt tryToWake(const Ids& ids, HostMemory memory);
   std::optional<Request> wakeNow(const Ids& ids, HostMemory memory, WakeReport& report)
       CISTERN_REQUIRES(turn_);
+  void letGo(MempoolId_t id, HostMemory memory) noexcept CISTERN_REQUIRES(turn_);
+  void forget(MempoolId_t id) noexcept CISTERN_REQUIRES(turn_);
+  void forgetGone() noexcept CISTERN_REQUIRES(turn_);
+  void count() CISTERN_REQUIRES(turn_) { count_ = pools_.size() + kept_.size(); }
+  bool holdsBlocks(const Pool& pool) const;
+  std::uint64_t keptBytes() const CISTERN_REQUIRES(turn_);
 
   Engine& engine_;
   PoolUsers& users_;
@@ -63,7 +70,9 @@ class SleepingPools {
   RetiredGraphs& retired_;
   Mutex turn_{LockRank::kSleeping};
   std::map<MempoolId_t, SleepingPool> pools_ CISTERN_GUARDED_BY(turn_);
-  std::atomic<std::size_t> count_{0};  ///< of pools_
+  /// Pools that are awake, as they slept last: HostMemory::kKeepSaved. `pool` may be gone.
+  std::map<MempoolId_t, SleepingPool> kept_ CISTERN_GUARDED_BY(turn_);
+  std::atomic<std::size_t> count_{0};  ///< of both
 };
 
 }  // namespace cistern

@@ -74,11 +74,11 @@ Bytes leftAlong(const std::string& top, std::string group, const GroupFiles& fil
 }
 
 // A line is "0::/a/b" of version 2, or "7:memory:/a/b" of version 1.
-Bytes leftOfGroups(const std::string& root) {
+Bytes leftOfGroups(const std::string& root, const std::string& process) {
   constexpr GroupFiles kSecond = {"/memory.max", "/memory.current", "inactive_file", "active_file"};
   constexpr GroupFiles kFirst = {"/memory.limit_in_bytes", "/memory.usage_in_bytes",
                                  "total_inactive_file", "total_active_file"};
-  std::ifstream file(root + "/proc/self/cgroup");
+  std::ifstream file(root + "/proc/" + process + "/cgroup");
   Bytes least;
   for (std::string line; std::getline(file, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -99,13 +99,13 @@ Bytes leftOfGroups(const std::string& root) {
 
 }  // namespace
 
-std::uint64_t hostBytesLeft(const std::string& root) {
-  const Bytes host = available(root), groups = leftOfGroups(root);
+std::uint64_t hostBytesLeft(const std::string& root, const std::string& process) {
+  const Bytes host = available(root), groups = leftOfGroups(root, process);
   return std::min(host.value_or(UINT64_MAX), groups.value_or(UINT64_MAX));
 }
 
 std::uint64_t hostBytesLeft() noexcept try {
-  return hostBytesLeft(std::string());
+  return hostBytesLeft(std::string(), "self");
 } catch (const std::exception&) {  // no memory to read them: then none is left
   return 0;
 }

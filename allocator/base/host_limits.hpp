@@ -17,7 +17,8 @@ std::uint64_t hostBytesLeftForPages() noexcept;
 /// tell. Thread-safe.
 std::uint64_t residentBytes() noexcept;
 
-/// The same from files below `root`, for tests: "" is the system's own.
-std::uint64_t hostBytesLeft(const std::string& root);
+/// The same for `process`, by its number or "self". `root` is for tests: "" has the system's own
+/// files. Throws std::bad_alloc.
+std::uint64_t hostBytesLeft(const std::string& root, const std::string& process);
 
 }  // namespace cistern

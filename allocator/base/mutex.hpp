@@ -23,7 +23,9 @@ namespace cistern {
 
 /// One word. Taking a free mutex is one inlined atomic instruction, which is most of a hit's cost
 /// of thread safety. A thread that finds it held spins for a moment, then sleeps. After U. Drepper,
-/// "Futexes Are Tricky", 2011 (mutex 2). Debug and audit builds know which thread holds it, and
+/// "Futexes Are Tricky", 2011 (mutex 2). Whoever comes by may take a lock that is given up before
+/// the sleeper wakes, because that is fast; but a thread that has waited for long is handed the
+/// lock, as Go's sync.Mutex does. Debug and audit builds know which thread holds it, and
 /// check its rank (lock_ranks.hpp) where a thread may wait for it.
 class CISTERN_TSA(capability("mutex")) Mutex {
  public:
@@ -38,9 +40,10 @@ class CISTERN_TSA(capability("mutex")) Mutex {
   }
   void unlock() CISTERN_TSA(release_capability()) {
     noteGivenUp();
-    if (state_.exchange(kFree, std::memory_order_release) == kWaitedFor) [[unlikely]] {
-      state_.notify_one();
-    }
+    std::uint32_t state = kHeld;
+    if (!state_.compare_exchange_strong(state, kFree, std::memory_order_release,
+                                        std::memory_order_relaxed)) [[unlikely]]
+      giveUpWaitedFor(state);
   }
   bool try_lock() CISTERN_TSA(try_acquire_capability(true)) {
     std::uint32_t expected = kFree;
@@ -67,8 +70,11 @@ class CISTERN_TSA(capability("mutex")) Mutex {
   }
 
  private:
-  static constexpr std::uint32_t kFree = 0, kHeld = 1, kWaitedFor = 2;
+  /// From kWaitedFor on threads may sleep, of which one has waited for long if it is kStarved.
+  /// kHandedOn: free, for threads that have waited.
+  enum : std::uint32_t { kFree, kHeld, kWaitedFor, kStarved, kHandedOn };
   void lockHeld() noexcept;
+  void giveUpWaitedFor(std::uint32_t state) noexcept;
 #if defined(CISTERN_DEBUG) || defined(CISTERN_AUDIT_BUILD)
   static const void* thisThread() noexcept;
   constexpr void setRank(LockRank rank) { rank_ = rank; }

@@ -35,7 +35,7 @@ constexpr OptionRow kTable[] = {
     {"recycle_budget", "",
      FractionRule{&Options::recycle_budget, false, Special<double>{"none", 0.0}},
      "The fraction of wall time that may go into calls to the device beyond what growing by pages "
-     "of 10 MiB would take. Beyond it new pages are made larger, below it smaller."},
+     "of 10 MiB would take. Beyond it new pages are made larger."},
 
     {"background_thread", "", SwitchRule{&Options::background_thread},
      "Whether a thread of the allocator's own removes the mappings that moved pages left behind, "

@@ -17,24 +17,49 @@ auto notSupported(Call call) {
 
 }  // namespace
 
-void Device::count(Call call) {
-  counts_[std::size_t(call)].fetch_add(1, std::memory_order_relaxed);
-  if (BackgroundAccount::active()) {
-    background_counts_[std::size_t(call)].fetch_add(1, std::memory_order_relaxed);
+/// Counts a call, and times it if it is one of memoryCallNanoseconds().
+class Device::CountedCall {
+ public:
+  CountedCall(Device& device, Call call)
+      : device_(device), timed_(takesTime(call)), since_(timed_ ? clock() : 0) {
+    const auto kind = std::size_t(call);
+    device.counts_[kind].fetch_add(1, std::memory_order_relaxed);
+    if (BackgroundAccount::active())
+      device.background_counts_[kind].fetch_add(1, std::memory_order_relaxed);
   }
-}
+  ~CountedCall() {
+    if (timed_) device_.memory_ns_.fetch_add(clock() - since_, std::memory_order_relaxed);
+  }
+  CountedCall(const CountedCall&) = delete;
+  CountedCall& operator=(const CountedCall&) = delete;
+
+ private:
+  static constexpr bool takesTime(Call call) {
+    return call == Call::kMalloc || call == Call::kFree || call == Call::kCreatePage ||
+           call == Call::kCreateHostPage || call == Call::kReleasePage || call == Call::kMap ||
+           call == Call::kSetAccess || call == Call::kUnmap;
+  }
+  // A simulated device's host clock stands still for calls in the background.
+  std::uint64_t clock() const {
+    return device_.hostNanoseconds() + device_.modelledBackgroundNanoseconds();
+  }
+
+  Device& device_;
+  const bool timed_;
+  const std::uint64_t since_;
+};
 
 // ---- The public calls: each counts itself and calls the backend -------------------------------
 
 #define CISTERN_FORWARD(Kind, function, name, Returns, parameters, arguments) \
   Returns Device::function parameters {                                       \
-    count(Call::k##Kind);                                                     \
+    const CountedCall counted(*this, Call::k##Kind);                          \
     return do##Kind arguments;                                                \
   }
 // A page that was not made for a fabric has no name there, whatever a driver claims.
 #define CISTERN_FORWARD_FABRIC(Kind, function, Counted, Returns, parameters, arguments) \
   Returns Device::function parameters {                                                 \
-    count(Call::k##Counted);                                                            \
+    const CountedCall counted(*this, Call::k##Counted);                                 \
     if (!virtualMemory().fabric) return notSupported(Call::k##Counted) arguments;       \
     return do##Kind arguments;                                                          \
   }

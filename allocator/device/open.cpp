@@ -8,6 +8,7 @@
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/text.hpp"
 #include "allocator/device/sim/sim_backend.hpp"
+#include "allocator/device/vendor/absent.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {
@@ -51,11 +52,15 @@ void requireOrdinal(const Backend& backend, int ordinal, int devices) {
                                     backend.name, devices - 1));
 }
 
-std::string whySimulated(const std::vector<const Backend*>& table) {
-  const bool any = std::any_of(table.begin(), table.end(), [](const Backend* backend) {
+bool hasVendor(const std::vector<const Backend*>& table) {
+  return std::any_of(table.begin(), table.end(), [](const Backend* backend) {
     return backend->compiled_in && !backend->simulated;
   });
-  return any ? "no GPU is found here" : "this build of Cistern has neither CUDA nor HIP";
+}
+
+std::string whySimulated(const std::vector<const Backend*>& table) {
+  if (hasVendor(table)) return "no GPU is found here";
+  return builtWithout("CUDA and HIP", fmt::format("{} or {}", kCudaSdk, kHipSdk));
 }
 
 std::string backendOfEnvironment() {

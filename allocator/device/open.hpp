@@ -9,8 +9,11 @@ namespace cistern {
 /// Throws InvalidArgument, which names the variable and what is allowed, for any other name.
 std::string backendOfEnvironment();
 
-/// Why "auto" comes to the simulated device: `table`, the build's backends, has none of a vendor,
-/// or this machine has no GPU.
+/// Whether `table`, the build's backends, has CUDA or HIP.
+bool hasVendor(const std::vector<const Backend*>& table);
+
+/// Why "auto" comes to the simulated device: `table` has none of a vendor, or this machine has no
+/// GPU.
 std::string whySimulated(const std::vector<const Backend*>& table);
 
 /// Throws InvalidArgument, naming what is allowed, unless ordinal < devices. Pre: ordinal >= 0.

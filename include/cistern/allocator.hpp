@@ -225,8 +225,7 @@ class CISTERN_API CachingAllocator {
   std::uint64_t takePeak();
   void resetAccumulatedStats();
   CacheInfo cacheInfo() const;
-  /// Every segment and block. No segment holds parked pages (docs/pages.md), so the
-  /// segments may hold less than is reserved. Throws std::bad_alloc.
+  /// Every segment and block. Throws std::bad_alloc.
   ///
   /// The snapshot is exact if no other thread is in a verb meanwhile. Other threads go on: each
   /// heap is looked at in slices, and no thread waits for more than one. Then this holds:

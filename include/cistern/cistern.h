@@ -210,6 +210,16 @@ typedef struct cistern_stat_group_t {
   cistern_stat_t requested_bytes;
 } cistern_stat_group_t;
 
+/** The fates of the pages, counted since the allocator was made. All are 0 if its memory is
+ *  segments. */
+typedef struct cistern_page_counts_t {
+  uint64_t created;  /**< made by the device */
+  uint64_t recycled; /**< moved: mapped where they were needed, rather than new ones made */
+  uint64_t revived;  /**< taken back into use where they were still mapped, without a device call */
+  uint64_t retired;  /**< mappings that moved pages had left behind, removed */
+  uint64_t returned; /**< given back to the device */
+} cistern_page_counts_t;
+
 /** Later versions add fields at the end. */
 typedef struct cistern_statistics_t {
   size_t size; /**< in: of this struct, as the program knows it; out: how much of it is filled in */
@@ -224,6 +234,10 @@ typedef struct cistern_statistics_t {
   uint64_t num_misuses; /**< wrong frees */
   uint64_t host_bytes;  /**< host memory that the bookkeeping takes */
   uint64_t peaks_exact; /**< 1: every peak is exact; 0: some may be a little off */
+  cistern_page_counts_t pages;
+  /** The host's time in ns in the calls that make, move and give back pages and segments, since the
+   *  device was opened. The background thread's calls count, too. */
+  uint64_t memory_call_ns;
 } cistern_statistics_t;
 
 /** A consistent picture. The caller sets `size`. The call writes that many bytes, or all that it

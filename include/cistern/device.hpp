@@ -254,6 +254,12 @@ class CISTERN_API Device {
   CallCounts callCounts() const;
   /// Those of them that were made under a BackgroundAccount.
   CallCounts backgroundCallCounts() const;
+  /// The host's time in ns in all calls so far that make memory, put it behind addresses, take it
+  /// away or give it back: malloc, free, createPage, createHostPage, releasePage, map, setAccess
+  /// and unmap, in the background too. On a simulated device these are the calls' prices, with the
+  /// time that free waits; while several threads call at once, each call has the others' prices,
+  /// too.
+  std::uint64_t memoryCallNanoseconds() const { return memory_ns_.load(std::memory_order_relaxed); }
   /// The host's cost of all calls so far, except those in the background, in ns. A simulated device
   /// prices every call from a table of measured costs; a real device returns 0.
   virtual std::uint64_t modelledNanoseconds() const { return 0; }
@@ -273,7 +279,7 @@ class CISTERN_API Device {
   Device() = default;
 
  private:
-  void count(Call call);
+  class CountedCall;
 
   // A backend's own functions, which device_calls.hpp lists: doMalloc for malloc, and so on.
 #define CISTERN_PURE(Kind, function, name, Returns, parameters, arguments) \
@@ -286,6 +292,7 @@ class CISTERN_API Device {
 
   std::array<std::atomic<std::uint64_t>, kCallCount> counts_{};
   std::array<std::atomic<std::uint64_t>, kCallCount> background_counts_{};
+  std::atomic<std::uint64_t> memory_ns_{0};
 };
 
 /// Opens device `ordinal` of a backend: "cuda", "hip", "sim" or "auto". "auto" is what

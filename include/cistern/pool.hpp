@@ -166,9 +166,10 @@ class CISTERN_API Pools final {
   /// default pool; std::bad_alloc.
   void setContents(void* pointer, Contents contents);
   /// Copies to `to`, in the host's memory, the `bytes` that lay at `from` when its pool fell
-  /// asleep. False, copying nothing, if not all of them were saved, or if no such pool sleeps.
+  /// asleep. False, copying nothing, if not all of them were saved, or if no such pool sleeps. A
+  /// pool that woke with HostMemory::kKeepSaved counts, for blocks that were not freed since.
   bool copySaved(void* to, const void* from, std::size_t bytes) const;
-  /// Gives back the pinned host memory that is kept for the next sleep.
+  /// Gives back the pinned host memory that is kept, also what kKeepSaved has kept.
   void trimHostMemory();
   /// Called by sleep and wake, before and after, without a lock held. After kBeforeSleep comes
   /// kAfterSleep, or kAfterWake if the pools did not fall asleep; the same the other way round. An

@@ -55,10 +55,11 @@ struct UnusedMemory {
 /// A picture at the moment of failure. All in bytes.
 struct CISTERN_API OutOfMemoryReport {
   std::string device;
-  std::uint64_t requested = 0;  ///< as asked
-  std::uint64_t rounded = 0;    ///< as it would have been placed
-  std::uint64_t segment = 0;    ///< the least that would have been taken from the device for it
-  MempoolId_t pool;             ///< where it would have been placed
+  std::uint64_t requested = 0;   ///< as asked
+  std::uint64_t rounded = 0;     ///< as it would have been placed
+  std::uint64_t segment = 0;     ///< the least that would have been taken from the device for it
+  std::uint64_t returnable = 0;  ///< free memory that would have gone back to the device first
+  MempoolId_t pool;              ///< where it would have been placed
   Stream stream;
   bool captured = false;    ///< by a capture, so that no block lies on the device and on the host
   std::uint64_t limit = 0;  ///< what this allocator may reserve
@@ -78,6 +79,8 @@ struct CISTERN_API OutOfMemoryReport {
   /// How to draw the dump that was written (option oom_dump), or why none was; empty without one.
   std::string dump;
 
+  /// The least limit that would have made it fit, on a device with as much memory.
+  std::uint64_t leastLimit() const;
   /// Why it failed, and what would have made it fit, in a sentence each.
   std::string advice() const;
   /// The whole report as text.

@@ -20,8 +20,11 @@ enum class Contents : std::uint8_t {
 
 /// The fate of the pinned host memory that pools slept in.
 enum class HostMemory : std::uint8_t {
-  kKeep,      ///< it stays pinned, for the next sleep
+  kKeep,      ///< it stays pinned, for the next sleep of any pool
   kGiveBack,  ///< it goes back to the host
+  /// It stays pinned with the bytes, for Pools::copySaved, until a sleep of that pool begins. Other
+  /// pools sleep in host memory of their own meanwhile.
+  kKeepSaved,
 };
 
 /// Why some memory of a pool that sleeps is still the allocator's.
@@ -62,7 +65,7 @@ struct CISTERN_API SleepReport {
 struct CISTERN_API WakeReport {
   std::uint64_t mapped = 0;    ///< taken from the device
   std::uint64_t restored = 0;  ///< copied from the host
-  std::uint64_t pinned = 0;    ///< host memory that is kept for the next sleep
+  std::uint64_t pinned = 0;    ///< host memory that is kept, for the next sleep or with bytes
   std::uint64_t resident = 0;  ///< host memory of the process afterwards; 0 where nothing tells
 
   std::string text() const;

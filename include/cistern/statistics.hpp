@@ -43,7 +43,8 @@ struct StatValue {
   std::int64_t freed = 0;      ///< all decreases since the last resetAccumulatedStats
 };
 
-/// The fates of the pages (backing `pages`), counted since the allocator was made.
+/// The fates of the pages (backing `pages`), counted since the allocator was made. All are 0 if its
+/// memory is segments.
 struct PageCounts {
   std::uint64_t created = 0;   ///< made by the device
   std::uint64_t recycled = 0;  ///< mapped where they were needed, rather than new ones made
@@ -63,11 +64,14 @@ struct MemoryStats {
   std::uint64_t num_device_free = 0;
   std::uint64_t num_misuses = 0;  ///< wrong frees reported
   PageCounts pages{};
+  /// The host's time in ns in the calls that make, move and give back pages and segments, since the
+  /// device was opened: Device::memoryCallNanoseconds. The background thread's calls count, too.
+  std::uint64_t memory_call_ns = 0;
   std::uint64_t host_bytes = 0;         ///< host memory that the bookkeeping takes
   std::uint64_t asleep_bytes = 0;       ///< device memory that pools take when they wake
   std::uint64_t asleep_host_bytes = 0;  ///< pinned host memory for sleep: in use, or kept
-  /// Host memory in pages of pools whose location is kHost. No part of reserved bytes, nor of the
-  /// allocator's limit.
+  /// Host memory in pages: of pools whose location is kHost, and of overflow. No part of reserved
+  /// bytes, nor of the allocator's limit.
   std::uint64_t host_page_bytes = 0;
   /// Bytes of blocks held there. They are a part of allocated bytes.
   std::uint64_t host_page_allocated_bytes = 0;
@@ -118,7 +122,7 @@ enum class BlockUse : std::uint8_t {
   kPending,    ///< freed, but queued work of other streams still uses it
   kFree,       ///< includes what threads keep for themselves
   kUnmapped,   ///< addresses with no memory behind them
-  kAsleep,     ///< the program has it, and its memory is away: its pool sleeps
+  kAsleep,     ///< the program has it, and some of its memory is away: its pool sleeps
 };
 
 /// "allocated", "pending", "free", "unmapped", "asleep".
@@ -131,6 +135,7 @@ struct SnapshotBlock {
   Stream stream;                ///< that it was requested on; the segment's for what nobody has
   BlockUse use = BlockUse::kFree;
   std::uint64_t on_host = 0;  ///< bytes of it that lie in the host's memory
+  std::uint64_t away = 0;     ///< bytes of it with no memory behind them
 };
 
 /// One allocation of the device, or a range of addresses with pages behind what is not unmapped.
@@ -160,6 +165,8 @@ struct MemoryEvent {
   Stream stream;  ///< whose blocks lie there
   MempoolId_t pool;
   Location location = Location::kDevice;  ///< of the memory
+  /// Of a page: no device call was made, because the device has it mapped there before and after.
+  bool stays_mapped = false;
 };
 
 /// All memory of an allocator. Addresses that a gone pool or stream has left, with nothing behind

@@ -43,6 +43,9 @@ cistern_statistics_t structOf(const MemoryStats& stats) {
   out.num_misuses = stats.num_misuses;
   out.host_bytes = stats.host_bytes;
   out.peaks_exact = stats.peaks_exact ? 1 : 0;
+  const PageCounts& pages = stats.pages;
+  out.pages = {pages.created, pages.recycled, pages.revived, pages.retired, pages.returned};
+  out.memory_call_ns = stats.memory_call_ns;
   return out;
 }
 

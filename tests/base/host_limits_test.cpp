@@ -60,13 +60,13 @@ TEST_CASE("a process that cannot ask what is left takes nothing more", "[base]")
 
 TEST_CASE("without any file nothing limits the host", "[base]") {
   const Root root;
-  CHECK(hostBytesLeft(root.path) == UINT64_MAX);
+  CHECK(hostBytesLeft(root.path, "self") == UINT64_MAX);
 }
 
 TEST_CASE("the host's available memory is a limit", "[base]") {
   const Root root;
   root.write("/proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:  4000 kB\n");
-  CHECK(hostBytesLeft(root.path) == 4000 * 1024);
+  CHECK(hostBytesLeft(root.path, "self") == 4000 * 1024);
 }
 
 TEST_CASE("the least that any of the control groups leaves is a limit", "[base]") {
@@ -75,12 +75,12 @@ TEST_CASE("the least that any of the control groups leaves is a limit", "[base]"
   root.write("/proc/self/cgroup", "0::/a/b\n");
   root.write("/sys/fs/cgroup/a/b/memory.max", "max\n");
   root.write("/sys/fs/cgroup/a/b/memory.current", "50\n");
-  CHECK(hostBytesLeft(root.path) == 4000 * 1024);
+  CHECK(hostBytesLeft(root.path, "self") == 4000 * 1024);
   root.write("/sys/fs/cgroup/a/memory.max", "1000\n");
   root.write("/sys/fs/cgroup/a/memory.current", "300\n");
-  CHECK(hostBytesLeft(root.path) == 700);
+  CHECK(hostBytesLeft(root.path, "self") == 700);
   root.write("/sys/fs/cgroup/a/memory.current", "3000\n");
-  CHECK(hostBytesLeft(root.path) == 0);
+  CHECK(hostBytesLeft(root.path, "self") == 0);
 }
 
 TEST_CASE("control groups of the first version limit too", "[base]") {
@@ -88,7 +88,17 @@ TEST_CASE("control groups of the first version limit too", "[base]") {
   root.write("/proc/self/cgroup", "4:cpu:/\n3:hugetlb,memory:/x\n");
   root.write("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "500\n");
   root.write("/sys/fs/cgroup/memory/x/memory.usage_in_bytes", "100\n");
-  CHECK(hostBytesLeft(root.path) == 400);
+  CHECK(hostBytesLeft(root.path, "self") == 400);
+}
+
+TEST_CASE("the groups of another process are that process's", "[base]") {
+  const Root root;
+  root.write("/proc/self/cgroup", "0::/ours\n");
+  root.write("/proc/7/cgroup", "0::/theirs\n");
+  root.write("/sys/fs/cgroup/theirs/memory.max", "500\n");
+  root.write("/sys/fs/cgroup/theirs/memory.current", "100\n");
+  CHECK(hostBytesLeft(root.path, "7") == 400);
+  CHECK(hostBytesLeft(root.path, "self") == UINT64_MAX);
 }
 
 TEST_CASE("a group's pages of files count as left, as the kernel gives them up", "[base]") {
@@ -99,9 +109,9 @@ TEST_CASE("a group's pages of files count as left, as the kernel gives them up",
   root.write("/sys/fs/cgroup/a/memory.stat",
              "anon 200\nfile 700\nshmem 100\ninactive_anon 150\ninactive_file 400\n"
              "active_file 200\nunevictable 0\n");
-  CHECK(hostBytesLeft(root.path) == 1000 - (900 - 600));
+  CHECK(hostBytesLeft(root.path, "self") == 1000 - (900 - 600));
   root.write("/sys/fs/cgroup/a/memory.current", "500\n");  // read a moment earlier
-  CHECK(hostBytesLeft(root.path) == 1000);
+  CHECK(hostBytesLeft(root.path, "self") == 1000);
 }
 
 TEST_CASE("so they do in control groups of the first version, with those of groups within",
@@ -112,7 +122,7 @@ TEST_CASE("so they do in control groups of the first version, with those of grou
   root.write("/sys/fs/cgroup/memory/x/memory.usage_in_bytes", "900\n");
   root.write("/sys/fs/cgroup/memory/x/memory.stat",
              "inactive_file 1\nactive_file 2\ntotal_inactive_file 300\ntotal_active_file 50\n");
-  CHECK(hostBytesLeft(root.path) == 1000 - (900 - 350));
+  CHECK(hostBytesLeft(root.path, "self") == 1000 - (900 - 350));
 }
 
 TEST_CASE("this process has host memory in use, and this host has some left", "[base]") {

@@ -2,6 +2,7 @@
 // order.
 #include "allocator/base/mutex.hpp"
 
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -24,6 +25,23 @@ void restoreHeld() CISTERN_NO_TSA {
     const MutexLock none_is_held(outer);
   }));
   mutex.unlock();
+}
+
+/// A thread that waits gets the lock, though its holder gives it up for less than a wake-up takes.
+void handOn() CISTERN_NO_TSA {
+  constexpr int kMost = 1'000;
+  Mutex mutex(LockRank::kHeap);
+  mutex.lock();
+  std::thread waiter([&mutex] { const MutexLock lock(mutex); });
+  bool held = true;
+  for (int times = 0; held && times < kMost; ++times) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    mutex.unlock();
+    held = mutex.try_lock();
+  }
+  CHECK_FALSE(held);
+  if (held) mutex.unlock();
+  waiter.join();
 }
 
 }  // namespace
@@ -62,6 +80,11 @@ TEST_CASE("several heaps' locks are held under the one for that", "[base]") {
   const MutexLock one_thread(several);
   const MutexLock first(a);
   const MutexLock second(b);
+}
+
+TEST_CASE("a thread that waits for long gets the lock from one that takes it again at once",
+          "[base]") {
+  handOn();
 }
 
 TEST_CASE("a thread that only tries to take a lock, or forks, takes it out of order", "[base]") {

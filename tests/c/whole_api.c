@@ -240,6 +240,8 @@ static void statistics(void) {
   CHECK(s.size == sizeof s && s.all.allocated_bytes.current == 1024);
   CHECK(s.all.requested_bytes.current == 1000 && s.small_pool.allocation.peak == 1);
   CHECK(s.large_pool.allocation.current == 0 && s.peaks_exact == 1 && s.num_misuses == 0);
+  CHECK(s.pages.created == 1 && s.pages.recycled == 0 && s.pages.revived == 0);
+  CHECK(s.pages.retired == 0 && s.pages.returned == 0 && s.memory_call_ns > 0);
   CHECK_OK(cistern_free(a, p));
   CHECK_OK(cistern_reset_peak_statistics(a));
   memset(&s, 0x5a, sizeof s);

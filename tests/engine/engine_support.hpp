@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -139,6 +140,27 @@ inline std::int64_t nowOf(const CachingAllocator& allocator, Stat stat) {
 }
 inline std::int64_t reservedOf(const CachingAllocator& allocator) {
   return nowOf(allocator, Stat::kReservedBytes);
+}
+/// Bytes of memory that the allocator has, by the place where they lie.
+struct Sums {
+  std::uint64_t device = 0, host = 0;
+  friend bool operator==(const Sums&, const Sums&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Sums& sums) {
+    return out << sums.device << " on the device, " << sums.host << " on the host";
+  }
+};
+inline Sums sumsOf(const Snapshot& snapshot) {
+  Sums sums;
+  for (const SnapshotSegment& segment : snapshot.segments) {
+    for (const SnapshotBlock& block : segment.blocks) {
+      sums.device += block.bytes - block.away - block.on_host;
+      sums.host += block.on_host;
+    }
+  }
+  return sums;
+}
+inline Sums sumsOf(const MemoryStats& stats) {
+  return {std::uint64_t(stats[Stat::kReservedBytes].current), stats.host_page_bytes};
 }
 inline std::int64_t mib(std::int64_t count) { return count * std::int64_t(kMiB); }
 

@@ -59,7 +59,7 @@ class Scenario {
   void use(Stream stream, void* block) {
     const sim::Access access{toAddress(block), allocator_.blockSize(block),
                              sim::AccessKind::kWrite};
-    work_.sim().launch(stream, {"use", {access}, 50'000, nullptr}).orThrow();
+    work_.sim().launch(stream, {"use", {access}, 500'000, nullptr}).orThrow();
   }
 
   SimWork& work_;

@@ -231,8 +231,7 @@ void forgotten(Worker& w) {
     if (w.join(stream, w.s)) w.use(used, stream);
     w.free(own);
     while (!w.tries([&] { w.rig().allocator.forgetStream(stream); })) w.relent();
-    while (!w.sim().destroyStream(stream)) {
-    }
+    while (!w.sim().destroyStream(stream)) w.relent();
     w.free(used);
     w.allocate(5 * kMiB, w.t);
     w.freeAll();

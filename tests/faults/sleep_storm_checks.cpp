@@ -10,8 +10,18 @@ namespace cistern::test {
 // The snapshot has each block of the program's, awake or asleep.
 void SleepStorm::checkSnapshot() {
   std::map<Address, SnapshotBlock> shown;
+  std::uint64_t device = 0, host = 0;
   for (const SnapshotSegment& segment : allocator_.snapshot().segments) {
-    for (const SnapshotBlock& block : segment.blocks) shown[block.address] = block;
+    for (const SnapshotBlock& block : segment.blocks) {
+      shown[block.address] = block;
+      device += block.bytes - block.away - block.on_host;
+      host += block.on_host;
+    }
+  }
+  if (!background_) {  // what the device would not take back is in no segment
+    const MemoryStats stats = allocator_.memoryStats();
+    CHECK(device <= std::uint64_t(stats[Stat::kReservedBytes].current));
+    CHECK(host <= stats.host_page_bytes);
   }
   for (Place& place : places_) {
     const bool asleep = sleeps(place);

@@ -98,6 +98,29 @@ TEST_CASE("any one device call may be refused", "[faults][long]") {
   CHECK(runs > 300 / kStride);
 }
 
+// As of a driver whose context is lost: it refuses for good. Then it is there again.
+TEST_CASE("all device calls of a kind may be refused", "[faults][long]") {
+  const std::uint64_t which = GENERATE(range(0u, 3u));
+  const bool used_before = GENERATE(false, true);
+  for (const Scenario& scenario : kScenarios) {
+    for (std::size_t call = which % kStride; call < kCallCount; call += kStride) {
+      if (Call(call) == Call::kExchangeCaptureMode) continue;  // nobody could set it right again
+      INFO(kBackings[which] << ", " << scenario.name << ", " << callName(Call(call)));
+      FaultRig rig(kBackings[which]);
+      {
+        Worker worker(rig, {});
+        if (used_before) scenario.run(worker);
+        rig.sim().faults().failAll(Call(call), ErrorKind::kOther);
+        scenario.run(worker);
+        CHECK(worker.asExpected());
+        rig.sim().faults().clear();
+        scenario.run(worker);
+      }
+      rig.checkAtRest();
+    }
+  }
+}
+
 // Each thread has a request of its own refused, at other places each time; and now and then a
 // device call of anyone's.
 TEST_CASE("host memory and device calls may be refused while several threads work", "[faults]") {

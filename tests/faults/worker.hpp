@@ -58,8 +58,11 @@ class Worker {
   Stream s, t, u;
   /// Whether any request for host memory was refused.
   bool refused() const { return refusal_.nth != 0 && requests_ >= refusal_.nth; }
-  /// From now on the host has memory again.
-  void relent() { refusal_ = {}; }
+  /// From now on the host has memory again, and the device refuses nothing.
+  void relent() {
+    refusal_ = {};
+    if (alone) sim().faults().clear();
+  }
   /// Whether every verb's end is audited: only where no other thread works.
   bool alone = true;
 

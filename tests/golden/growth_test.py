@@ -2,7 +2,7 @@
 there are.
 
 Counts with callgrind what a program with N and with 2 N streams executes, for several things that a
-stream does, with pages and with segments.
+stream does, with pages and with segments; and what requests beyond the device's memory execute.
 """
 
 import argparse
@@ -13,6 +13,8 @@ import callgrind
 STREAMS = 2_000
 MOST = 2.2
 WAYS = ("hold", "large", "free", "share", "forget")
+# Requests that the device has no room for: how much more twice as many may cost, and each stream.
+FULL = {"refuse": (2.2, 15_000), "overflow": (2.2, 40_000), "found": (1.2, 2_000)}
 OPTIONS = ("background_thread:false", "backing:segments")
 
 
@@ -40,6 +42,14 @@ def main():
             print(f"{'WRONG' if growth > MOST else 'right'}: {way:6} with {options}: "
                   f"{once / arguments.streams:9,.0f} instructions a stream, "
                   f"{growth:.2f} times as many for twice as many (at most {MOST})")
+    few = arguments.streams // 4
+    for way, (most, most_each) in FULL.items():
+        once, twice = (instructions(valgrind, arguments.program, n, way, OPTIONS[0])
+                       for n in (few, 2 * few))
+        bad = twice > most * once or once > most_each * few
+        wrong |= bad
+        print(f"{'WRONG' if bad else 'right'}: {way}: {once / few:9,.0f} instructions a stream (at most "
+              f"{most_each:,}), {twice / once:.2f} times as many for twice as many (at most {most})")
     sys.exit(1 if wrong else 0)
 
 

@@ -1,6 +1,7 @@
 // What the vendor backends say on a machine without a device, and what opening one finds.
 #include "allocator/base/bytes.hpp"
 #include "allocator/device/open.hpp"
+#include "allocator/device/vendor/absent.hpp"
 #include "cistern/device.hpp"
 #include "cistern/error.hpp"
 #include "tests/gpu/vendors.hpp"
@@ -91,8 +92,17 @@ TEST_CASE("the simulated device says whether the build or the machine has no GPU
   vendor.compiled_in = true;
   CHECK(whySimulated({&vendor, &simulated}) == "no GPU is found here");
   vendor.compiled_in = false;
-  CHECK(whySimulated({&vendor, &simulated}) == "this build of Cistern has neither CUDA nor HIP");
-  CHECK(whySimulated({&simulated}) == "this build of Cistern has neither CUDA nor HIP");
+  const std::string what_to_do =
+      "Cistern was built without CUDA and HIP: install the CUDA toolkit 13 or HIP's headers and "
+      "run the command again that built it";
+  CHECK(whySimulated({&vendor, &simulated}) == what_to_do);
+  CHECK(whySimulated({&simulated}) == what_to_do);
+}
+
+TEST_CASE("a backend that was not built in says what to install, and names no option of CMake") {
+  const std::string text = notBuiltIn("CUDA", kCudaSdk).message();
+  CHECK_THAT(text, ContainsSubstring("built without CUDA: install the CUDA toolkit 13 and run"));
+  CHECK_THAT(text, !ContainsSubstring("-D"));
 }
 
 TEST_CASE("an opened device knows what it is", "[gpu]") {

@@ -68,6 +68,11 @@ struct ManyPools : PoolRig {
     for (void* block : blocks) free(block);
     blocks.clear();
   }
+  std::vector<MempoolId_t> ids() const {
+    std::vector<MempoolId_t> all;
+    for (const auto& pool : pools_of) all.push_back(pool->id());
+    return all;
+  }
   Stream s = stream();
   std::vector<std::unique_ptr<MemPool>> pools_of;
   std::vector<void*> blocks;
@@ -101,6 +106,60 @@ TEST_CASE("the ends of n pools take steps that grow with n", "[pools]") {
     CHECK(reservedOf(rig.allocator) == 0);
     return steps;
   });
+}
+
+TEST_CASE("sleep and wake of n pools with a graph each take steps that grow with n",
+          "[pools][sleep][pages]") {
+  checkGrowth([](std::size_t n) {
+    ManyPools rig(n);
+    rig.fill();
+    std::vector<std::unique_ptr<Graph>> graphs;
+    for (const MempoolId_t id : rig.ids()) {
+      graphs.push_back(std::make_unique<Graph>(rig.pools));
+      GraphCapture capture(*graphs.back(), rig.s, id);
+      rig.free(rig.allocate(kKiB, rig.s));
+      capture.end();
+    }
+    const std::uint64_t steps = stepsOf([&] {
+      (void)rig.pools.sleep(rig.ids());
+      (void)rig.pools.wake(rig.ids());
+    });
+    rig.empty();
+    return steps;
+  });
+}
+
+TEST_CASE("the ends of n pools that sleep take steps that grow with n", "[pools][sleep][pages]") {
+  const bool held = GENERATE(false, true);
+  checkGrowth([&](std::size_t n) {
+    ManyPools rig(n);
+    rig.fill();
+    (void)rig.pools.sleep(rig.ids());
+    if (!held) rig.empty();
+    const std::uint64_t steps = stepsOf([&] {
+      rig.pools_of.clear();
+      rig.empty();
+      rig.allocator.emptyCache();
+      rig.allocator.emptyCache();
+    });
+    CHECK(rig.allocator.memoryStats()[Stat::kReservedBytes].current == 0);
+    rig.allocator.audit();
+    return steps;
+  });
+}
+
+TEST_CASE("a pool begins and ends beside n that sleep in as many steps for any n",
+          "[pools][sleep][pages]") {
+  const auto besideSleepers = [](std::size_t n) {
+    ManyPools rig(n);
+    rig.fill();
+    (void)rig.pools.sleep(rig.ids());
+    const std::uint64_t steps = stepsOf([&] { MemPool one(rig.pools); });
+    (void)rig.pools.wake(rig.ids());
+    rig.empty();
+    return steps;
+  };
+  CHECK(besideSleepers(20) == besideSleepers(200));
 }
 
 TEST_CASE("emptyCache with n draining pools takes steps that grow with n", "[pools]") {

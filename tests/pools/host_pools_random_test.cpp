@@ -24,7 +24,10 @@ struct Held {
 class Edge {
  public:
   explicit Edge(std::uint32_t seed, double faults)
-      : faults_(faults), random_(seed), rig_("", configured()) {
+      // The sums of a snapshot are those of the statistics while nobody gives pages back.
+      : faults_(faults),
+        random_(seed),
+        rig_(faults == 0 ? "background_thread:false" : "", configured()) {
     for (int i = 0; i < 3; ++i) streams_.push_back(rig_.stream());
     for (int i = 0; i < 4; ++i) pools_.push_back(anew());
   }
@@ -52,6 +55,8 @@ class Edge {
       case 6:
         rig_.allocator.audit();
         rig_.sim().audit();
+        if (faults_ == 0)
+          CHECK(sumsOf(rig_.allocator.snapshot()) == sumsOf(rig_.allocator.memoryStats()));
         break;
       default:
         allocate();

@@ -100,4 +100,37 @@ TEST_CASE("steps that come to rest on a large device do so on one that is too sm
   CHECK(rested * 10 >= programs * 9);
 }
 
+// As of a driver whose context is lost.
+TEST_CASE("overflow goes on when a device has refused all calls of a kind",
+          "[pools][overflow][pages]") {
+  for (std::size_t call = 0; call < kCallCount; ++call) {
+    if (Call(call) == Call::kExchangeCaptureMode) continue;  // nobody could set it right again
+    INFO(callName(Call(call)));
+    OverflowRig rig;
+    const Stream s = rig.stream();
+    void* const first = rig.filled(60 * kMiB, s, 1);
+    void* const over = rig.filled(30 * kMiB, s, 2);
+    std::vector<void*> more;
+    const auto attempt = [&](std::size_t bytes) {
+      try {
+        more.push_back(rig.allocate(bytes, s));
+      } catch (const Error&) {
+      }
+    };
+    rig.sim().faults().failAll(Call(call), ErrorKind::kOther);
+    for (const std::size_t bytes : {20 * kMiB, std::size_t{2000}, 500 * kMiB}) attempt(bytes);
+    rig.free(first);
+    attempt(70 * kMiB);
+    rig.allocator.emptyCache();
+    rig.sim().faults().clear();
+    CHECK(rig.wrong(over, 30 * kMiB, s, 2) == 0);
+    for (void* block : more) rig.free(block);
+    rig.free(over);
+    rig.finish();
+    rig.allocator.emptyCache();
+    CHECK(rig.inHostNow() == 0);
+    CHECK(takenOf(rig.sim()) == 0);
+  }
+}
+
 }  // namespace cistern::test

@@ -400,56 +400,31 @@ TEST_CASE("the option sets overflow", "[pools][overflow][pages]") {
   CHECK_THROWS_AS(PoolRig("overflow:2GiB", overflowing(64 * kMiB, kGiB)), InvalidArgument);
 }
 
-TEST_CASE("the report names the blocks, and a limit that would have done",
+TEST_CASE("a request that overflows beside n streams makes calls that grow with n",
           "[pools][overflow][pages]") {
-  OverflowRig rig;
-  const Stream s = rig.stream();
-  CHECK(rig.allocator.overflow().text().find("the device had room") != std::string::npos);
-  void* const first = rig.allocate(64 * kMiB, s);
-  void* const small = rig.allocate(10 * kMiB, s);
-  void* const large = rig.allocate(30 * kMiB, s);
-  const OverflowReport report = rig.allocator.overflow();
-  REQUIRE(report.blocks.size() == 2);
-  CHECK(report.blocks[0].address == large);
-  CHECK(report.blocks[0].bytes == 30 * kMiB);
-  CHECK(report.blocks[1].address == small);
-  CHECK(report.handed_out == 40 * kMiB);
-  CHECK(report.reserved == rig.inHostNow());
-  CHECK(report.would_do >= 104 * kMiB);
-  CHECK(report.would_do <= 112 * kMiB);
-  CHECK(report.text().find("30.00 MiB of pool {0, 0}") != std::string::npos);
-  for (void* block : {first, small, large}) rig.free(block);
-}
-
-TEST_CASE("statistics and snapshots count host memory of overflow apart",
-          "[pools][overflow][pages]") {
-  OverflowRig rig;
-  const Stream s = rig.stream();
-  void* const first = rig.allocate(60 * kMiB, s);
-  void* const over = rig.allocate(30 * kMiB, s);
-  const MemoryStats stats = rig.allocator.memoryStats();
-  CHECK(stats.host_page_bytes == rig.inHostNow());
-  CHECK(stats.host_page_allocated_bytes == 26 * kMiB);
-  CHECK(rig.allocator.hostBytesIn(over) == 26 * kMiB);
-  CHECK(rig.allocator.hostBytesIn(first) == 0);
-  CHECK(stats[Stat::kAllocatedBytes].current == std::int64_t(90 * kMiB));
-  CHECK(std::uint64_t(stats[Stat::kReservedBytes].current) == takenOf(rig.sim()));
-  std::size_t host = 0;
-  std::uint64_t on_host = 0, mapped = 0;
-  for (const SnapshotSegment& segment : rig.allocator.snapshot().segments) {
-    host += segment.location == Location::kHost ? 1 : 0;
-    for (const SnapshotBlock& block : segment.blocks) {
-      on_host += block.on_host;
-      if (block.use != BlockUse::kUnmapped) mapped += block.bytes;
-      if (block.address == toAddress(over)) CHECK(block.on_host == 26 * kMiB);
-      if (block.address == toAddress(first)) CHECK(block.on_host == 0);
+  const auto callsBeside = [](std::size_t n) {
+    OverflowRig rig(16 * kMiB, 4 * kGiB, 8 * kGiB);
+    std::vector<void*> blocks;
+    std::vector<Stream> on;
+    for (std::size_t i = 0; i < n; ++i) {
+      on.push_back(rig.stream());
+      blocks.push_back(rig.allocate(2 * kMiB, on.back()));
     }
-  }
-  CHECK(host == 1);
-  CHECK(on_host == rig.inHostNow());
-  CHECK(mapped - on_host == takenOf(rig.sim()));
-  rig.free(first);
-  rig.free(over);
+    for (void* block : blocks) rig.free(block);
+    for (std::size_t i = 0; i < 8; ++i) (void)rig.allocate(2 * kMiB, on[i]);
+    const auto calls = [&] {
+      std::uint64_t all = 0;
+      for (const std::uint64_t count : rig.sim().callCounts()) all += count;
+      return all;
+    };
+    const std::uint64_t before = calls();
+    CHECK(rig.onHost(rig.allocate(2 * kMiB, on[8])));
+    return calls() - before;
+  };
+  const std::uint64_t some = callsBeside(200), twice = callsBeside(400);
+  INFO(some << " calls, then " << twice);
+  CHECK(some <= 4 * 200);
+  CHECK(twice <= 3 * some);
 }
 
 }  // namespace cistern::test

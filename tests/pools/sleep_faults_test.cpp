@@ -93,4 +93,24 @@ TEST_CASE("whichever device call of a sleep or a wake fails, nothing is lost",
   }
 }
 
+TEST_CASE("a device that refuses all calls of a kind ends no sleep and no wake for good",
+          "[pools][sleep][pages]") {
+  for (const SleepVerb verb : {SleepVerb::kSleep, SleepVerb::kSleepAfter, SleepVerb::kWake}) {
+    for (std::size_t call = 0; call < kCallCount; ++call) {
+      if (Call(call) == Call::kExchangeCaptureMode) continue;  // nobody could set it right again
+      INFO("verb " << int(verb) << ", " << callName(Call(call)));
+      SleepProgram program;
+      SleepRig& rig = program.rig;
+      if (verb == SleepVerb::kWake) (void)rig.pools.sleep({rig.id()});
+      rig.sim().faults().failAll(Call(call), ErrorKind::kOther);
+      try {
+        runVerb(rig, verb);
+      } catch (const Error&) {
+      }
+      rig.sim().faults().clear();
+      program.check();
+    }
+  }
+}
+
 }  // namespace cistern::test

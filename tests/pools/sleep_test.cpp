@@ -71,6 +71,75 @@ TEST_CASE("what was saved can be read while the pool sleeps", "[pools][sleep][pa
   for (void* of : {block, dropped}) rig.free(of);
 }
 
+TEST_CASE("bytes that are kept at wake can be read until the pool sleeps again",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  void *const block = rig.filled(40 * kMiB, 7), *const dropped = rig.filled(kMiB, 8);
+  rig.pools.setContents(dropped, Contents::kDrop);
+  std::vector<std::uint32_t> read(40 * kMiB / 4);
+  (void)rig.pools.sleep({rig.id()});
+  CHECK(rig.pools.wake({rig.id()}, HostMemory::kKeepSaved).pinned >= 40 * kMiB);
+  rig.work.fill(rig.s, toAddress(block), 40 * kMiB, 9);
+  REQUIRE(rig.pools.copySaved(read.data(), block, 40 * kMiB));
+  CHECK(read[1'000'000] == 7 + 1'000'000);
+  REQUIRE(rig.pools.copySaved(read.data(), static_cast<std::byte*>(block) + 400, 8));
+  CHECK(read[0] == 107);
+  CHECK_FALSE(rig.pools.copySaved(read.data(), dropped, 4));
+  CHECK_FALSE(rig.pools.copySaved(read.data(), static_cast<std::byte*>(block) + 4, 40 * kMiB));
+
+  // That sleep takes the host memory of the last one.
+  CHECK(rig.pools.sleep({rig.id()}).pinned_anew == 0);
+  REQUIRE(rig.pools.copySaved(read.data(), block, 4));
+  CHECK(read[0] == 9);
+  (void)rig.pools.wake({rig.id()});
+  CHECK_FALSE(rig.pools.copySaved(read.data(), block, 4));
+  for (void* of : {block, dropped}) rig.free(of);
+  rig.audit();
+}
+
+TEST_CASE("kept bytes are those of a block, and of none that comes after it",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  void *const freed = rig.filled(8 * kMiB, 1), *const kept = rig.filled(8 * kMiB, 2);
+  (void)rig.pools.sleep({rig.id()});
+  (void)rig.pools.wake({rig.id()}, HostMemory::kKeepSaved);
+  rig.free(freed);
+  std::uint32_t read = 0;
+  CHECK_FALSE(rig.pools.copySaved(&read, freed, 4));
+  void* const later = rig.filled(8 * kMiB, 3);
+  REQUIRE(later == freed);
+  CHECK_FALSE(rig.pools.copySaved(&read, later, 4));
+  REQUIRE(rig.pools.copySaved(&read, kept, 4));
+  CHECK(read == 2);
+  for (void* of : {later, kept}) rig.free(of);
+  rig.audit();
+}
+
+TEST_CASE("kept bytes go when they are let go of, or with their pool", "[pools][sleep][pages]") {
+  SleepRig rig;
+  std::uint32_t read = 0;
+  void* const block = rig.filled(8 * kMiB, 1);
+  (void)rig.pools.sleep({rig.id()});
+  (void)rig.pools.wake({rig.id()}, HostMemory::kKeepSaved);
+  rig.pools.trimHostMemory();
+  CHECK_FALSE(rig.pools.copySaved(&read, block, 4));
+  CHECK(rig.allocator.memoryStats().asleep_host_bytes == 0);
+  {
+    MemPool other(rig.pools);
+    rig.free(other.allocate(12 * kMiB, rig.s));
+    void* const of_other = other.allocate(12 * kMiB, rig.s);
+    (void)rig.pools.sleep({other.id()});
+    (void)rig.pools.wake({other.id()}, HostMemory::kKeepSaved);
+    CHECK(rig.pools.copySaved(&read, of_other, 4));
+    rig.free(of_other);
+  }
+  rig.allocator.emptyCache();
+  CHECK(rig.pools.sleep({rig.id()}).pinned_anew == 0);  // in the memory of the pool that is gone
+  (void)rig.pools.wake({rig.id()}, HostMemory::kGiveBack);
+  CHECK(rig.allocator.memoryStats().asleep_host_bytes == 0);
+  rig.free(block);
+}
+
 TEST_CASE("neighbouring pages come back as large ones", "[pools][sleep][pages]") {
   SleepRig rig(simOf(kGiB), "page_size:2M");
   std::vector<void*> blocks;
@@ -214,6 +283,27 @@ TEST_CASE("sleeping twice, and waking twice, is doing so once", "[pools][sleep][
   CHECK(rig.pools.wake({rig.id()}).mapped == 0);
   CHECK(rig.wrong(block, 4 * kMiB, 1) == 0);
   rig.free(block);
+}
+
+TEST_CASE("a block that is freed while its pool sleeps is shown as pending, without memory",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  const Stream other = rig.stream();
+  void* const block = rig.filled(3 * kMiB, 1);
+  rig.allocator.recordStream(block, other);
+  (void)rig.pools.sleep({rig.id()});
+  rig.neverEnd(other);
+  rig.free(block);
+  const Snapshot snapshot = rig.allocator.snapshot();
+  for (const SnapshotSegment& segment : snapshot.segments) {
+    for (const SnapshotBlock& part : segment.blocks) {
+      const bool pends = part.address == toAddress(block);
+      CHECK(part.use == (pends ? BlockUse::kPending : BlockUse::kUnmapped));
+      if (pends) CHECK(part.away == part.bytes);
+    }
+  }
+  CHECK(sumsOf(snapshot) == sumsOf(rig.allocator.memoryStats()));
+  CHECK(snapshotJson(snapshot).find(R"("state":"pending","stream":)") != std::string::npos);
 }
 
 TEST_CASE("statistics, snapshots and reports show what sleeps", "[pools][sleep][pages]") {

@@ -59,12 +59,12 @@ TEST_CASE("a request that no memory is found for is refused, however often its p
 TEST_CASE("threads may free in a pool that sleeps, and use others meanwhile",
           "[pools][sleep][pages]") {
   SleepRig rig(simOf(4 * kGiB));
-  constexpr int kRounds = 60;
+  constexpr int kTimes = 60;
   std::atomic<bool> over{false};
   std::atomic<int> refused{0}, served{0}, ended{0};
   onThreads(4, [&](std::size_t thread) {
     if (thread == 0) {
-      for (int round = 0; (round < kRounds || served < 100) && ended == 0; ++round) {
+      for (int round = 0; (round < kTimes || served < 100) && ended == 0; ++round) {
         (void)rig.pools.sleep({rig.id()}, Contents::kDrop);
         (void)rig.pools.wake({rig.id()});
       }

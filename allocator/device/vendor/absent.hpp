@@ -7,11 +7,19 @@
 
 namespace cistern {
 
-/// kNotSupported, with a text that the build lacks `vendor` ("CUDA") and which option adds it.
-inline DeviceError notBuiltIn(const std::string& vendor) {
+inline constexpr const char* kCudaSdk = "the CUDA toolkit 13";
+inline constexpr const char* kHipSdk = "HIP's headers";
+
+/// What a user does about a build without `vendor` ("CUDA"), however it was built.
+inline std::string builtWithout(const std::string& vendor, const std::string& sdk) {
+  return "Cistern was built without " + vendor + ": install " + sdk +
+         " and run the command again that built it";
+}
+
+/// kNotSupported, with that text.
+inline DeviceError notBuiltIn(const std::string& vendor, const std::string& sdk) {
   return {Call::kOpen, ErrorKind::kNotSupported, 0, "backend not built in",
-          "this build of Cistern is without " + vendor + "; configure with -DCISTERN_" + vendor +
-              "=ON"};
+          builtWithout(vendor, sdk)};
 }
 
 /// The row of a backend that this build does not have; `count` and `open` return notBuiltIn().

@@ -4,8 +4,8 @@
 
 namespace cistern::cuda {
 
-Result<int> deviceCount() { return notBuiltIn("CUDA"); }
-Result<std::unique_ptr<Device>> open(int) { return notBuiltIn("CUDA"); }
+Result<int> deviceCount() { return notBuiltIn("CUDA", kCudaSdk); }
+Result<std::unique_ptr<Device>> open(int) { return notBuiltIn("CUDA", kCudaSdk); }
 
 constinit const Backend kTableEntry = absentBackend("cuda", deviceCount, open);
 

@@ -4,8 +4,8 @@
 
 namespace cistern::hip {
 
-Result<int> deviceCount() { return notBuiltIn("HIP"); }
-Result<std::unique_ptr<Device>> open(int) { return notBuiltIn("HIP"); }
+Result<int> deviceCount() { return notBuiltIn("HIP", kHipSdk); }
+Result<std::unique_ptr<Device>> open(int) { return notBuiltIn("HIP", kHipSdk); }
 
 constinit const Backend kTableEntry = absentBackend("hip", deviceCount, open);
 

@@ -254,6 +254,18 @@ std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint
   return released;
 }
 
+std::uint64_t SegmentBacking::releasableBytes(const std::vector<Heap*>& heaps) const {
+  std::uint64_t bytes = 0;
+  for (Heap* heap : heaps) {
+    if (heap->onPages()) continue;
+    const MutexLock lock(heap->mutex());
+    forEachSegment(*heap, [&](const HeapSegment& own) {
+      if (own.whollyFree() && !isHeld(*own.first)) bytes += own.bytes;
+    });
+  }
+  return bytes;
+}
+
 void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
   std::vector<Idle> idle = idleSegments(heaps);
   if (idle.empty()) return;

@@ -34,6 +34,8 @@ class SegmentBacking {
   /// Gives segments that lie wholly free in the heaps back to the device until `bytes` are back.
   /// Returns how many are. Heaps whose memory is pages are passed over.
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
+  /// The bytes of the segments that it would give back.
+  std::uint64_t releasableBytes(const std::vector<Heap*>& heaps) const;
   /// Gives back what was unused for at least the mean time, until no more than `bytes` are
   /// reserved.
   void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);

@@ -1,6 +1,7 @@
 #include "allocator/engine/backing/sleep_memory.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -28,20 +29,18 @@ constexpr std::uint64_t kPinUnit = 64 * kKiB;
 
 PinnedChunks SleepMemory::take(std::uint64_t bytes) {
   PinnedChunks chunks;
-  chunks.reserve(spares_.size() + bytes / kMostAtOnce + 2);
   std::uint64_t need = bytes;
-  // The smallest that is enough; without one, the largest.
-  while (need > 0 && !spares_.empty()) {
-    std::ranges::sort(spares_, {}, &PinnedChunk::bytes);
-    auto best = std::ranges::lower_bound(spares_, need, {}, &PinnedChunk::bytes);
-    if (best == spares_.end()) --best;
-    spare_ -= best->bytes;
-    need -= std::min(need, best->bytes);
-    chunks.push_back(*best);
-    chunks.back().anew = false;
-    spares_.erase(best);
-  }
   try {
+    // The smallest that is enough; without one, the largest.
+    while (need > 0 && !spares_.empty()) {
+      auto best = std::ranges::upper_bound(spares_, need, std::greater(), &PinnedChunk::bytes);
+      if (best != spares_.begin()) --best;
+      chunks.push_back(*best);
+      chunks.back().anew = false;
+      spare_ -= best->bytes;
+      need -= std::min(need, best->bytes);
+      spares_.erase(best);
+    }
     if (need > 0) pin(chunks, need);
   } catch (...) {
     undo(std::move(chunks));
@@ -76,7 +75,8 @@ bool SleepMemory::unpin(const PinnedChunk& chunk) noexcept {
 }
 
 void SleepMemory::keep(const PinnedChunk& chunk) noexcept {
-  spares_.push_back(chunk);
+  spares_.insert(
+      std::ranges::upper_bound(spares_, chunk.bytes, std::greater(), &PinnedChunk::bytes), chunk);
   spare_ += chunk.bytes;
 }
 

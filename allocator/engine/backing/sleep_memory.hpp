@@ -48,7 +48,7 @@ class SleepMemory {
   void keep(const PinnedChunk& chunk) noexcept;
 
   Device& device_;
-  PinnedChunks spares_;  ///< has room for all chunks that there are
+  PinnedChunks spares_;  ///< the largest first; has room for all chunks that there are
   std::size_t chunk_count_ = 0;
   std::atomic<std::uint64_t> held_{0};
   std::atomic<std::uint64_t> spare_{0};  ///< of that, kept and not in use

@@ -10,7 +10,7 @@ namespace {
 
 // Whether other threads use the heap's stream. A large block that one of them keeps is missing to
 // the others, and what they take instead costs pages.
-bool isOthersToo(const CachedBlocks& mine) noexcept {
+bool areOthersHere(const CachedBlocks& mine) noexcept {
   Heap& heap = mine.heap();
   heap.mutex().assertHeld();
   return std::ranges::any_of(heap.caches(), [&mine](const ThreadCache* cache) {
@@ -38,7 +38,7 @@ bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexc
   const std::size_t at = indexOf(block.granules);
   const auto bytes = std::int64_t(block.bytes());
   const std::int64_t most = at == kLast ? ground_->most_last : mostFor(block.granules);
-  if (bytes > most || heap_->forgotten() || (at == kLast && isOthersToo(*this))) return false;
+  if (bytes > most || heap_->forgotten() || (at == kLast && !keepsLarge())) return false;
   if (bytes >= untilLowWater()) {
     putAllBack();
     return false;
@@ -51,6 +51,13 @@ bool CachedBlocks::keep(Block& block, ownership::Where from, WhoFreed who) noexc
   if (at != kLast) room_ -= bytes;
   allow(untilLowWater() / 2);
   return true;
+}
+
+// A heap knows a round by its large requests (heap/rounds.hpp). Those that a cache served it would
+// not see, and a cache serves others after a flush than before it.
+bool CachedBlocks::keepsLarge() const noexcept {
+  heap_->mutex().assertHeld();
+  return !heap_->rounds().repeats() && !areOthersHere(*this);
 }
 
 // A bin that sizes share, and that for the last large block, becomes one of this size.
@@ -130,7 +137,7 @@ void CachedBlocks::putBack(std::size_t at) noexcept {
     if (at != kLast) room_ += std::int64_t(block.bytes());
     release(block, WhoFreed(block.use.stream));
   }
-  if (at == kLast && hasStacks() && isOthersToo(*this)) sizeOf(kLast) = 0;
+  if (at == kLast && hasStacks() && !keepsLarge()) sizeOf(kLast) = 0;
 }
 
 void CachedBlocks::putAllBack() noexcept {

@@ -161,6 +161,8 @@ class CachedBlocks {
     if (granules > CacheSizes::kSmall) return kLast;
     return kShared + ((granules * 0x9E3779B1u) >> 28);  // one of sixteen
   }
+  /// Whether this cache keeps a large block at all. Pre: the heap's lock is held.
+  bool keepsLarge() const noexcept;
   /// The size that the bin of that index has now. Pre: kShared <= bin.
   std::uint32_t& sizeOf(std::size_t bin) noexcept { return stacks_->sizes[bin - kShared]; }
   std::uint32_t sizeOf(std::size_t bin) const noexcept {

@@ -61,12 +61,12 @@ Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request,
   return heap.allocateFrom(*segment.first, request);
 }
 
-// The next heaps that have what fits: a few, which share a mark.
+// The next heaps that have what fits. They share a mark.
 std::vector<Heap*> nextOwners(Engine& engine, Heap& heap, const Request& request, Extent extent,
                               HeapTable::Search& search) {
   const bool parts = extent == Extent::kParts;
   std::vector<Heap*> owners;
-  while (owners.size() < StreamProgress::kHeapsAtOnce) {
+  while (owners.size() < StreamProgress::heapsAtOnce(parts)) {
     Heap* const owner =
         parts ? engine.heaps.at(search.number++) : engine.heaps.nextOffering(search);
     if (owner == nullptr) break;

@@ -15,9 +15,10 @@ struct OverflowCounts {
   /// A block was handed out, while so much was reserved.
   void note(std::uint64_t block, std::uint64_t host, std::uint64_t device) noexcept {
     handed_out.fetch_add(block, std::memory_order_relaxed);
-    raise(most_reserved, host);
     raise(would_do, host + device);
   }
+  /// A page was made; with it, so much is reserved.
+  void noteReserved(std::uint64_t host) noexcept { raise(most_reserved, host); }
 
  private:
   static void raise(std::atomic<std::uint64_t>& most, std::uint64_t to) noexcept {

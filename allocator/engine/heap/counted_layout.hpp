@@ -17,7 +17,7 @@ namespace cistern {
 ///
 ///   reservedBytes() >= totals().segment_bytes, but in a heap that sleeps
 ///
-/// The rest is parked pages, and pages that the device would not take back.
+/// The rest is pages that the device would not take back.
 class CountedLayout : public Layout {
  public:
   CountedLayout(SizeKind kind, const SplitRules& given, Totals& statistics)

@@ -23,6 +23,7 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   block.use = ownership::heapsOwn(request.bytes, request.stream);
   block.epoch = request.recorded_by;
   layout(request.kind).count(Counts::block(block.bytes(), request.bytes, +1));
+  if (request.kind == SizeKind::kLarge && onPages() && request.capture == nullptr) noteRound(block);
   if (history_ != nullptr) [[unlikely]]
     history_->allocated(deviceAddress(block), request.bytes, request.stream, pool_id_);
 }
@@ -38,10 +39,7 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
 // Memory becomes free; or `freed`, a block, does. Other heaps may look here again. False if the
 // heap sleeps: then the block becomes no free memory.
 [[gnu::noinline]] bool Heap::attend(Block* freed) noexcept {
-  if (freed != nullptr && !contents_.empty()) {
-    contents_.erase(freed->address());
-    set(kContents, !contents_.empty());
-  }
+  if (freed != nullptr) forgetNotesOn(*freed);
   if (asleep()) return freed == nullptr;
   if (withdrawn()) board()->setOffering(*this, true);
   return true;
@@ -49,10 +47,52 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
 
 // ---- Blocks ------------------------------------------------------------------------------------
 
-Block* Heap::allocate(const Request& request) {
+[[gnu::always_inline]] inline Block* Heap::allocateBest(const Request& request) {
   Block* block = layout(request.kind).allocate(request.granules);
   if (block != nullptr) begin(*block, request);
   return block;
+}
+
+Block* Heap::allocate(const Request& request) { return allocateBest(request); }
+
+Block* Heap::allocateMovingIn(const Request& request) {
+  if (request.kind == SizeKind::kSmall || !rounds_.movesIn()) return allocate(request);
+  const Address from = rounds_.frozenFrom();
+  Block* const free = large_.bestFitIf(
+      request.granules, [from](const Block& block) { return block.address() >= from; });
+  return free == nullptr ? nullptr : allocateFrom(*free, request);
+}
+
+[[gnu::noinline]] void Heap::noteRound(const Block& block) noexcept {
+  const std::uint64_t others = large_.totals().busy_bytes - block.bytes();
+  rounds_.note(block.granules, block.address(), std::uint32_t(others / kMiB));
+}
+
+// A round that repeats itself meets itself: each request finds what the round before has left where
+// it was. Best fit alone would see other free blocks, and place it elsewhere. Blocks that the index
+// does not show here are found by PageBacking::placeAsBefore.
+Block* Heap::allocateAsBefore(const Request& request, bool& elsewhere) {
+  if (request.kind == SizeKind::kSmall || !rounds_.repeats()) [[likely]]
+    return allocateBest(request);
+  return allocateAtPlace(request, elsewhere);
+}
+
+[[gnu::noinline]] Block* Heap::allocateAtPlace(const Request& request, bool& elsewhere) {
+  elsewhere = rounds_.isFreezeDue();
+  if (elsewhere) return nullptr;
+  const Address at = rounds_.placeOf(request.granules), end = at + request.rounded();
+  if (rounds_.movesIn()) return allocateMovingIn(request);
+  if (at == 0) return allocate(request);
+  Block* free = large_.freeBlocks().bestFit(request.granules);
+  if (free == nullptr || free->address() != at) {
+    free = large_.bestFitIf(request.granules, [at, end](const Block& block) {
+      return block.address() <= at && end <= block.end();
+    });
+  }
+  if (free == nullptr && rounds_.frozen()) return allocate(request);
+  elsewhere = free == nullptr;
+  if (elsewhere) return nullptr;
+  return free->address() == at ? allocateFrom(*free, request) : allocateFrom(*free, request, at);
 }
 
 Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Address> at) {
@@ -109,6 +149,7 @@ void Heap::reissue(Block& block, const Request& request) noexcept {
   CountedLayout& own = layout(segmentOf(block).kind);
   own.reissue(block);
   own.countPending(block, -1, true);
+  forgetNotesOn(block);
   begin(block, request);
 }
 
@@ -200,13 +241,28 @@ void Heap::vacate(Block& block, const Counts& gone) noexcept {
 }
 
 void Heap::setContents(const Block& block, Contents contents) {
-  contents_[block.address()] = contents;
-  set(kContents, true);
+  notes_[block.address()].contents = contents;
+  set(kNotes, true);
 }
 
 Contents Heap::contentsOf(const Block& block, Contents otherwise) const {
-  const auto it = contents_.find(block.address());
-  return it != contents_.end() ? it->second : otherwise;
+  const auto it = notes_.find(block.address());
+  return it != notes_.end() ? it->second.contents.value_or(otherwise) : otherwise;
+}
+
+void Heap::noteWoken(const Block& block) {
+  notes_[block.address()].woken = true;
+  set(kNotes, true);
+}
+
+bool Heap::wasWoken(const Block& block) const {
+  const auto it = notes_.find(block.address());
+  return it != notes_.end() && it->second.woken;
+}
+
+void Heap::forgetNotesOn(const Block& block) noexcept {
+  notes_.erase(block.address());
+  set(kNotes, !notes_.empty());
 }
 
 // ---- Epochs, and another stream -----------------------------------------------------------------
@@ -237,6 +293,7 @@ bool Heap::moveTo(Pool& pool, Stream stream, const HeapOptions& options) noexcep
   completion_.beginAnew();
   recent_.forget(completion_.stampOf(completion_.completed()));
   low_water_ = {};
+  rounds_.forget();
   hits_unpolled = 0;
   small_.rules = options.small;
   large_.rules = options.large;
@@ -259,13 +316,13 @@ void Heap::withdrawIfEmpty() noexcept {
 // Blocks that the index has left out may be found later.
 void Heap::withdraw() noexcept {
   const bool left_out = small_.freeBlocks().hasLeftOut() || large_.freeBlocks().hasLeftOut();
-  if (board() == nullptr || withdrawn() || left_out || parked_bytes != 0) return;
+  if (board() == nullptr || withdrawn() || left_out) return;
   board()->setOffering(*this, false);
 }
 
 std::size_t Heap::hostBytes() const {
   return sizeof(Heap) + small_.hostBytes() + large_.hostBytes() + frees_.hostBytes() +
-         recent_.hostBytes();
+         recent_.hostBytes() + rounds_.hostBytes();
 }
 
 std::uint64_t freeBytes(const std::vector<Heap*>& heaps) {
@@ -293,7 +350,7 @@ void Heap::audit() {
     layout(kind).audit(asleep());
     CISTERN_CHECK(!asleep() || layout(kind).freeBlocks().blocks() == 0);
   }
-  CISTERN_CHECK(contents_.empty() == ((attention_ & kContents) == 0));
+  CISTERN_CHECK(notes_.empty() == ((attention_ & kNotes) == 0));
   forEachSegment(*this,
                  [this](HeapSegment& segment) { CISTERN_CHECK(segment.heap.load() == this); });
   completion_.audit();

@@ -22,6 +22,7 @@
 #include "allocator/engine/heap/leaving_segments.hpp"
 #include "allocator/engine/heap/low_water.hpp"
 #include "allocator/engine/heap/recent_frees.hpp"
+#include "allocator/engine/heap/rounds.hpp"
 #include "allocator/engine/history/engine_history.hpp"
 #include "cistern/sleep.hpp"
 
@@ -88,6 +89,12 @@ class alignas(64) Heap : public HeapIdentity {
 
   /// A block for the request out of this heap's free memory, or null. Counts it.
   Block* allocate(const Request& request) CISTERN_REQUIRES(mutex());
+  /// allocate(), for a hit: where the request was placed two rounds ago (Rounds), if that is free.
+  /// Null, and `elsewhere`, if the request had a place and it is not: pages may come back there
+  /// (PageBacking::placeAsBefore).
+  Block* allocateAsBefore(const Request& request, bool& elsewhere) CISTERN_REQUIRES(mutex());
+  /// allocate(), but in a heap that moves in (Rounds) only out of memory at its new places.
+  Block* allocateMovingIn(const Request& request) CISTERN_REQUIRES(mutex());
   /// A block out of one free block of this heap, for a request of any stream. Counts it. The block
   /// begins at `at`, if that is given. Then [at, at + request.rounded()) lies in the free block.
   Block* allocateFrom(Block& free, const Request& request, std::optional<Address> at = {})
@@ -146,8 +153,8 @@ class alignas(64) Heap : public HeapIdentity {
   bool withdrawn() const CISTERN_REQUIRES(mutex()) { return (attention_ & kWithdrawn) != 0; }
   void setWithdrawn(bool withdrawn) CISTERN_REQUIRES(mutex()) { set(kWithdrawn, withdrawn); }
   /// Other heaps' searches skip this heap from now on, until memory becomes free or comes. Pre: the
-  /// heap has no pages, or segment, for other heaps. If pages are parked, or the index has left
-  /// blocks out, the function does nothing; callers need not check that.
+  /// heap has no pages, or segment, for other heaps. If the index has left blocks out, the function
+  /// does nothing; callers need not check that.
   void withdraw() noexcept CISTERN_REQUIRES(mutex());
   /// withdraw(), if the heap has no pages, or segment, for other heaps.
   void withdrawIfEmpty() noexcept CISTERN_REQUIRES(mutex());
@@ -157,7 +164,7 @@ class alignas(64) Heap : public HeapIdentity {
 
   bool asleep() const CISTERN_REQUIRES(mutex()) { return (attention_ & kAsleep) != 0; }
   /// All that is free becomes holes. Throws std::bad_alloc, changing nothing. Pre: its memory is
-  /// pages, none of them parked.
+  /// pages.
   void fallAsleep() CISTERN_REQUIRES(mutex());
   /// Memory that becomes free is free from now on. The holes that have memory are for the caller to
   /// fill.
@@ -167,12 +174,15 @@ class alignas(64) Heap : public HeapIdentity {
   void setContents(const Block& block, Contents contents) CISTERN_REQUIRES(mutex());
   /// What setContents said of the block; `otherwise` if it said nothing.
   Contents contentsOf(const Block& block, Contents otherwise) const CISTERN_REQUIRES(mutex());
+  /// The block is in use while its heap wakes. Until it is free again, wasWoken() tells it from
+  /// later blocks at its address. Throws std::bad_alloc, changing nothing.
+  void noteWoken(const Block& block) CISTERN_REQUIRES(mutex());
+  bool wasWoken(const Block& block) const CISTERN_REQUIRES(mutex());
 
-  /// Bytes of memory that the heap counts as reserved and that lie free, but in no layout: pages
-  /// that pages/ has parked. They come back when the heap gives memory to others.
-  std::uint64_t parked_bytes CISTERN_GUARDED_BY(mutex()) = 0;
   /// The bytes of its pages that are memory of the host.
   std::uint64_t host_bytes CISTERN_GUARDED_BY(mutex()) = 0;
+  /// Whether any of its memory is the device's. A heap of overflow as a rule has none.
+  bool hasDeviceMemory() const CISTERN_REQUIRES(mutex()) { return reservedBytes() > host_bytes; }
 
   /// Ends the present epoch, and returns it. If stamps have run out, all free blocks get new
   /// ones.
@@ -209,12 +219,17 @@ class alignas(64) Heap : public HeapIdentity {
   Completion& completion() CISTERN_REQUIRES(mutex()) { return completion_; }
   /// The recent frees of large blocks, if memory comes in pages.
   RecentFrees& recentFrees() CISTERN_REQUIRES(mutex()) { return recent_; }
+  /// Where large blocks were placed, if memory comes in pages.
+  Rounds& rounds() CISTERN_REQUIRES(mutex()) { return rounds_; }
+  const Rounds& rounds() const CISTERN_REQUIRES(mutex()) { return rounds_; }
 
   std::size_t hostBytes() const CISTERN_REQUIRES(mutex());
   void audit() CISTERN_REQUIRES(mutex());
 
+  /// Its pages that are memory of the host.
+  std::uint32_t host_pages CISTERN_GUARDED_BY(mutex()) = 0;
   /// Hits since pending blocks were last polled.
-  std::uint64_t hits_unpolled CISTERN_GUARDED_BY(mutex()) = 0;
+  std::uint32_t hits_unpolled CISTERN_GUARDED_BY(mutex()) = 0;
 
  private:
   /// The free memory [from, to) of a segment, in places, as it has come about.
@@ -231,16 +246,20 @@ class alignas(64) Heap : public HeapIdentity {
       CISTERN_REQUIRES(mutex());
   /// The program gets a block of this heap.
   void begin(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex());
+  void noteRound(const Block& block) noexcept CISTERN_REQUIRES(mutex());
+  Block* allocateBest(const Request& request) CISTERN_REQUIRES(mutex());
+  Block* allocateAtPlace(const Request& request, bool& elsewhere) CISTERN_REQUIRES(mutex());
   /// Why memory that becomes free needs a closer look. They share a word: a free tests it once.
   enum Attention : std::uint8_t {
     kWithdrawn = 1,  ///< withdrawn()
     kAsleep = 2,     ///< asleep()
-    kContents = 4,   ///< setContents was called for some block
+    kNotes = 4,      ///< setContents or noteWoken was called for some block
   };
   void set(Attention what, bool on) CISTERN_REQUIRES(mutex()) {
     attention_ = std::uint8_t(on ? attention_ | what : attention_ & ~what);
   }
   bool attend(Block* freed) noexcept CISTERN_REQUIRES(mutex());
+  void forgetNotesOn(const Block& block) noexcept CISTERN_REQUIRES(mutex());
   void vacate(Block& block, const Counts& gone) noexcept CISTERN_REQUIRES(mutex());
 
   CountedLayout small_ CISTERN_GUARDED_BY(mutex());
@@ -252,9 +271,15 @@ class alignas(64) Heap : public HeapIdentity {
   LowWater low_water_ CISTERN_GUARDED_BY(mutex());
   Completion completion_ CISTERN_GUARDED_BY(mutex());
   RecentFrees recent_ CISTERN_GUARDED_BY(mutex());
+  Rounds rounds_ CISTERN_GUARDED_BY(mutex());
   MempoolId_t pool_id_ CISTERN_GUARDED_BY(mutex());
   History* history_ CISTERN_GUARDED_BY(mutex()) = nullptr;  ///< null while none is recorded
-  std::map<Address, Contents> contents_ CISTERN_GUARDED_BY(mutex());  ///< by place
+  /// What a caller has said of a block in use, until that is free again.
+  struct Notes {
+    std::optional<Contents> contents;
+    bool woken = false;
+  };
+  std::map<Address, Notes> notes_ CISTERN_GUARDED_BY(mutex());  ///< by place
 };
 
 /// Locks the heaps for a scope, in the order in which the heaps were made. It locks each once,

@@ -49,8 +49,6 @@ class LowWater {
   void rise(std::uint64_t busy) {
     // Usage has more than doubled: the program is starting up, and earlier lows do not count.
     if (busy / 2 > high_) {
-      if (busy / 2 > most_) was_reached_ = false;
-      most_ = std::max(most_, busy);
       high_ = busy;
       low_ = least_ = before_ = kNone;
       rises_ = 0;
@@ -77,22 +75,17 @@ class LowWater {
     if (busy == 0) high_ = 0;  // what comes next may be another program
     low_ = least_ = before_ = busy;
     rises_ = 0;
-    was_reached_ = true;
   }
-  /// Whether low water was reached since a miss last saw usage above twice `most_`.
-  bool wasReached() const { return was_reached_; }
 
  private:
   /// A low that does not come again is forgotten after kBackoff samples, or at most twice as many.
   static constexpr unsigned kBackoff = 1024;
   static constexpr std::uint64_t kNone = UINT64_MAX;
 
-  bool was_reached_ = false;
   bool pages_moved_ = false;
   bool passed_ = false;
   unsigned rises_ = 0;
-  std::uint64_t most_ = 0;        ///< a high usage once seen; no miss saw more than twice it
-  std::uint64_t high_ = 0;        ///< as most_, since the last reset (busy == 0)
+  std::uint64_t high_ = 0;        ///< a high usage once seen; no miss saw more than twice it
   std::uint64_t low_ = kNone;     ///< the least after a free since the last sample
   std::uint64_t least_ = kNone;   ///< of the latest samples, at most kBackoff
   std::uint64_t before_ = kNone;  ///< of the kBackoff samples before those

@@ -87,7 +87,7 @@ std::shared_ptr<HistoryNames> History::forget() noexcept {
     pools_.resize(1);
     last_pool_ = 0;
     usage_ = {};
-    lost_ = 0;
+    lost_ = unknown_ = 0;
   }
   return names;
 }
@@ -138,12 +138,12 @@ void History::allocated(Address address, std::uint64_t bytes, Stream stream,
   }
   block.pool = numberOf(pool);
   if (const LivingBlock* const before = living_.find(address)) push(HistoryKind::kUsesEnd, *before);
-  if (!living_.put(block)) return void(++lost_);
+  if (!living_.put(block)) return loseBlock();
   count(block, true);
   push(HistoryKind::kAllocate, block);
 } catch (const std::bad_alloc&) {
   const MutexLock lock(mutex_);
-  ++lost_;
+  loseBlock();
 }
 
 void History::freed(Address address, bool pending) noexcept {
@@ -183,7 +183,8 @@ void History::changed(const MemoryEvent& event) noexcept try {
   } else {
     reserved_.remove(event.address, event.bytes);
   }
-  push({0, event.address, event.bytes, event.stream, 0, 0, pool, kind, false, event.location});
+  push({0, event.address, event.bytes, event.stream, 0, 0, pool, kind, false, event.location,
+        event.stays_mapped});
 } catch (const std::bad_alloc&) {
   const MutexLock lock(mutex_);
   ++lost_;
@@ -279,6 +280,7 @@ void History::copyPresent(HistoryPart& part) const {
   part.living.reserve(living_.size());
   living_.forEach([&](const LivingBlock& block) { part.living.push_back(block); });
   part.reserved = reserved_;
+  part.unknown = unknown_;
 }
 
 HistoryPart History::whole() const {

@@ -81,6 +81,7 @@ struct HistoryPart {
   // A whole history alone has these: what there is after the events.
   std::vector<LivingBlock> living;  ///< in no order
   ReservedRanges reserved;
+  std::uint64_t unknown = 0;  ///< blocks that came when the host had no memory to note them
 };
 
 /// Thread-safe. Off, it costs the paths that may note something one load each.
@@ -150,6 +151,7 @@ class History final : public MemoryListener {
   void pushNoted(HistoryEvent event, HistoryNote note) noexcept CISTERN_REQUIRES(mutex_);
   std::uint32_t numberOf(MempoolId_t pool) CISTERN_REQUIRES(mutex_);
   void count(const LivingBlock& block, bool begins) noexcept CISTERN_REQUIRES(mutex_);
+  void loseBlock() noexcept CISTERN_REQUIRES(mutex_) { ++lost_, ++unknown_; }
   void copyEvents(HistoryPart& part, std::uint64_t begin, std::uint64_t end) const
       CISTERN_REQUIRES(mutex_);
   void copyPresent(HistoryPart& part) const CISTERN_REQUIRES(mutex_);
@@ -172,6 +174,7 @@ class History final : public MemoryListener {
   EventRing ring_ CISTERN_GUARDED_BY(mutex_);
   bool keeps_all_ CISTERN_GUARDED_BY(mutex_) = false;  ///< new events are lost, not old ones
   std::uint64_t lost_ CISTERN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t unknown_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< HistoryPart::unknown
   LivingBlocks living_ CISTERN_GUARDED_BY(mutex_);
   ReservedRanges reserved_ CISTERN_GUARDED_BY(mutex_);
   std::vector<MempoolId_t> pools_ CISTERN_GUARDED_BY(mutex_) = {{}};

@@ -30,6 +30,7 @@ struct HistoryEvent {
   HistoryKind kind = HistoryKind::kAllocate;
   bool pending = false;                   ///< kFree: kUsesEnd follows
   Location location = Location::kDevice;  ///< kReserve … kUnmap: of the memory
+  bool stays_mapped = false;              ///< kMap, kUnmap: as MemoryEvent's
 };
 static_assert(sizeof(HistoryEvent) <= 48);
 

@@ -131,7 +131,7 @@ void RecordingText::addEvent(const HistoryEvent& event, const HistoryNote* note)
   const std::uint64_t delta = deltaTo(event.time_us);
   const auto range = [&](std::string_view kind) {
     addRange(kind, event.address, {event.bytes, event.stream, event.pool, false, event.location},
-             delta);
+             delta, event.stays_mapped);
   };
   switch (event.kind) {
     case HistoryKind::kAllocate:
@@ -188,11 +188,11 @@ void RecordingText::addUsesEnd(Address address, std::uint64_t delta) {
 }
 
 void RecordingText::addRange(std::string_view kind, Address address, const ReservedRange& range,
-                             std::uint64_t delta) {
+                             std::uint64_t delta, bool stays_mapped) {
   const std::uint32_t pool = poolNumber(range.pool);
-  fmt::format_to(std::back_inserter(text_), "r {} {:x} {} {} {} {}{}\n", kind, address, range.bytes,
-                 streamNumber(range.stream), pool, delta,
-                 range.location == Location::kHost ? " host" : "");
+  fmt::format_to(std::back_inserter(text_), "r {} {:x} {} {} {} {}{}{}\n", kind, address,
+                 range.bytes, streamNumber(range.stream), pool, delta,
+                 range.location == Location::kHost ? " host" : "", stays_mapped ? " stays" : "");
 }
 
 void RecordingText::addFailure(const HistoryEvent& event, const HistoryNote* note,

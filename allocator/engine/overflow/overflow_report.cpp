@@ -54,8 +54,12 @@ void setOverflow(Engine& engine, std::uint64_t host_bytes) {
 OverflowReport overflowOf(Engine& engine) {
   OverflowReport report;
   report.host_bytes = engine.overflow.limit();
-  report.reserved = engine.overflow.reserved();
-  report.most_reserved = engine.overflow_counts.most_reserved;
+  {
+    // A page that the device is being asked for counts as reserved.
+    const MutexLock still(engine.pages.mutex());
+    report.reserved = engine.overflow.reserved();
+    report.most_reserved = engine.overflow_counts.most_reserved;
+  }
   report.handed_out = engine.overflow_counts.handed_out;
   report.would_do = engine.overflow_counts.would_do;
   for (Heap* heap : engine.heaps.with(PageKind::kOverflow)) addBlocks(engine, *heap, report.blocks);

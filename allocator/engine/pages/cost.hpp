@@ -9,13 +9,12 @@ namespace cistern::pages {
 
 /// A feedback controller that sets the size of new pages by what mapping them turns out to cost. It
 /// adds up what misses took beyond the time plain growth would have taken. It subtracts a share of
-/// wall time. A program that overdraws this share gets larger pages, of which fewer are mapped. A
-/// program that stays within the share gets smaller pages, which strand less.
+/// wall time. A program that overdraws this share gets larger pages, of which fewer are mapped.
 ///
 /// All in nanoseconds of the device's host clock.
 ///
 ///   overdrawn = what was taken beyond plain growth - share * time, within its bounds
-///   scale = 2 ^ (overdrawn / kOctave)
+///   scale = 2 ^ (overdrawn / kOctave), but at least 1
 class CostController {
  public:
   explicit CostController(double share) : share_(share) {}
@@ -26,12 +25,12 @@ class CostController {
     last_ = now;
     overdrawn_ = std::clamp(overdrawn_ + std::max(0.0, took - plain) - earned, kLeast, kMost);
   }
+  /// What was overdrawn is settled.
+  void forget() { overdrawn_ = 0; }
   /// The factor by which the size of a new page is multiplied.
-  double scale() const { return std::exp2(overdrawn_ / kOctave); }
+  double scale() const { return std::exp2(std::max(overdrawn_, 0.0) / kOctave); }
   /// Whether fewer calls matter more than what pages strand: much is overdrawn.
   bool muchOverdrawn() const { return overdrawn_ >= 2 * kOctave; }
-  /// The scale with `recycle:eager`, which ignores cost: pages a quarter as large.
-  static double leastScale() { return 0.25; }
 
  private:
   /// Pages are twice as large for each 20 ms. Sizes are rounded to powers of two, so less than

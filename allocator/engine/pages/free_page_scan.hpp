@@ -17,7 +17,7 @@ class FreePageScan {
   /// `last`: the last number that was given (State::number). Throws std::bad_alloc. Out of line,
   /// where it has all registers for itself.
   [[gnu::noinline]] FreePageScan(Heap& heap, std::uint64_t& last) CISTERN_REQUIRES(heap.mutex())
-      : heap_(heap), number_(++last) {
+      : number_(++last) {
     stampRecent(heap);
     for (SizeKind kind : kSizeKinds) {
       heap.layout(kind).forEachFree(kUnitGranules, [&](Block& block) {
@@ -30,10 +30,8 @@ class FreePageScan {
   /// The mappings of wholly free pages, small ones' and large ones'.
   const std::vector<Mapping*>& freeMappings() const { return free_; }
   bool found(const Mapping& mapping) const { return mapping.found.by == number_; }
-  /// Whether the page could serve elsewhere in its pool: it lies wholly free where it is now, or
-  /// this heap has parked it.
+  /// Whether the page could serve elsewhere in its pool: it lies wholly free where it is now.
   bool mayMove(const PhysicalPage& page) const {
-    if (page.parked) return page.counted_by == &heap_;
     return page.current != nullptr && found(*page.current);
   }
 
@@ -74,7 +72,6 @@ class FreePageScan {
     }
   }
 
-  const Heap& heap_;
   const std::uint64_t number_;
   std::vector<Mapping*> free_;
 };

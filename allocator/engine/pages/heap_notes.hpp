@@ -3,26 +3,24 @@
 
 #include <array>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <vector>
 
-#include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/pages/sleeping_page.hpp"
 
 namespace cistern::pages {
-
-struct Mapping;
-struct PageRange;
 
 struct HeapNotes {
   /// The newest range of the kind, or null.
   PageRange*& newestRange(SizeKind kind) { return newest[std::size_t(kind)]; }
-  /// The most memory that the heap had for the kind, in this pool.
-  std::uint64_t& mostBacked(SizeKind kind) { return most_backed[std::size_t(kind)]; }
+  /// The most memory that the heap had for the kind, in this pool. In units.
+  std::uint32_t& mostBacked(SizeKind kind) { return most_backed[std::size_t(kind)]; }
 
-  std::vector<Mapping*> parked{};  ///< the homes of the heap's parked pages
   std::array<PageRange*, kSizeKindCount> newest{};
-  std::array<std::uint64_t, kSizeKindCount> most_backed{};
-  std::uint32_t incarnation = 0;  ///< of the heap, that most_backed is of
+  std::array<std::uint32_t, kSizeKindCount> most_backed{};
+  std::uint32_t incarnation = 0;     ///< of the heap, that most_backed is of
+  std::list<SleepingPage> sleeping;  ///< pages that lay in the heap when its pool fell asleep
 };
 
 /// The notes, by the heaps' numbers. The first note of a heap gives notes to all earlier heaps too.
@@ -41,6 +39,13 @@ class NotesTable {
   }
   /// Pre: something was noted of it.
   const HeapNotes& of(const Heap& heap) const { return *all_[heap.number()]; }
+  /// Calls visit(SleepingPage&) for each page of pools that sleep.
+  template <class Visit>
+  void forEachSleeping(Visit visit) const {
+    for (const auto& notes : all_) {
+      for (SleepingPage& page : notes->sleeping) visit(page);
+    }
+  }
   std::size_t hostBytes() const { return all_.size() * (sizeof(HeapNotes) + sizeof(void*)); }
 
  private:

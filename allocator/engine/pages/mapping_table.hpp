@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <list>
 #include <utility>
@@ -27,6 +28,12 @@ class MappingTable {
     page.handle = handle;
     page.units = units;
     return page;
+  }
+  /// Takes the first of `pages` over, to which nothing is mapped yet.
+  PhysicalPage& adopt(std::list<PhysicalPage>& pages) noexcept {
+    pages_.splice(pages_.begin(), pages, pages.begin());
+    pages_.front().self = pages_.begin();
+    return pages_.front();
   }
   /// Pre: it has no mapping.
   void removePage(PhysicalPage& page) noexcept {
@@ -61,22 +68,25 @@ class MappingTable {
     std::erase(mapping.page->mappings, &mapping);
     stale_.erase(mapping.self);
   }
+  /// Whether the device was called for a change of the current mapping. The log is told.
+  enum class Device : std::uint8_t { kCalled, kNotCalled };
+
   /// The page is reached through this mapping from now on. Pre: stale, and the page has no current
   /// one.
-  void makeCurrent(Mapping& mapping) noexcept {
+  void makeCurrent(Mapping& mapping, Device device = Device::kCalled) noexcept {
     CISTERN_CHECK(mapping.page->current == nullptr);
     if (mapping.removable()) used_.splice(used_.end(), stale_, mapping.self);
     mapping.page->current = &mapping;
     pages_.splice(pages_.end(), pages_, mapping.page->self);
-    tell(MemoryAction::kPageMap, mapping);
+    tell(MemoryAction::kPageMap, mapping, device);
   }
   /// Pre: current, and its last use is noted. It becomes the youngest of the stale ones.
-  void makeStale(Mapping& mapping) noexcept {
+  void makeStale(Mapping& mapping, Device device = Device::kNotCalled) noexcept {
     CISTERN_CHECK(mapping.isCurrent());
     mapping.page->current = nullptr;
     pages_.splice(pages_.begin(), pages_, mapping.page->self);
     noteStale(mapping);
-    tell(MemoryAction::kPageUnmap, mapping);
+    tell(MemoryAction::kPageUnmap, mapping, device);
   }
 
   /// The page's home is this mapping from now on.
@@ -162,7 +172,7 @@ class MappingTable {
         CISTERN_CHECK(mapping->end_unit <= mapping->range->units());
         for (std::uint32_t u = mapping->unit; u < mapping->end_unit; ++u)
           CISTERN_CHECK(mapping->range->slots[u] == mapping);
-        CISTERN_CHECK(!mapping->at_rest || (mapping->isHome() && !page.late));
+        CISTERN_CHECK(!mapping->at_rest || mapping->isHome());
         current_found |= mapping->isCurrent();
         covered += mapping->units();
         ++mappings;
@@ -192,10 +202,10 @@ class MappingTable {
   }
 
  private:
-  void tell(MemoryAction action, const Mapping& mapping) noexcept {
+  void tell(MemoryAction action, const Mapping& mapping, Device device) noexcept {
     if (log_ == nullptr) return;
     note(*log_, action, mapping.deviceAddress(), mapping.bytes(), *mapping.range->home,
-         locationOf(mapping.page->kind));
+         locationOf(mapping.page->kind), device == Device::kNotCalled);
   }
   void noteStale(Mapping& mapping) noexcept {
     if (mapping.removable()) stale_.splice(stale_.end(), used_, mapping.self);

@@ -6,17 +6,19 @@
 
 namespace cistern::pages {
 
-/// Plain growth, which costs nobody too much: half of what PyTorch's expandable segments grow by.
+/// Plain growth, which costs nobody too much: half of what PyTorch's expandable segments grow by,
+/// but at least a page.
 static constexpr double kPlainBytes = 10 * double(kMiB);
 
-Mover::Mover(State& state, Heap& heap, const Request& request, PagesFrom from)
+Mover::Mover(State& state, Heap& heap, const Request& request, PagesFrom from,
+             std::list<PhysicalPage>* made)
     : state_(state),
       heap_(heap),
       request_(request),
       from_(from),
-      number_(++state.number),
       began_ns_(state.core.device.hostNanoseconds()),
-      reserved_(state, heap, request.kind) {}
+      reserved_(state, heap, request.kind),
+      made_(made) {}
 
 // A window between blocks may be too narrow for the pages there are. At the end of the range there
 // is room for all. If this stream could not be made to wait for another, the heap grows.
@@ -25,11 +27,56 @@ Block* Mover::place() {
                      state_.core.progress.ordersSoon() && from_ != PagesFrom::kLenders &&
                      request_.capture == nullptr && !captured();
   if (Block* block = attempt(false, waits)) return block;
+  if (wanted_.units > 0) return nullptr;
   if (waits && unordered_) {
     if (Block* block = attempt(false, false)) return block;
   }
-  const bool fresh = page_too_large_ && !without(Mechanism::kFreshWindow);
-  return fresh ? attempt(true, false) : nullptr;
+  if (page_too_large_ && !without(Mechanism::kFreshWindow)) {
+    if (Block* block = attempt(true, false)) return block;
+  }
+  return from_ == PagesFrom::kQueued && thaw() ? attempt(false, false) : nullptr;
+}
+
+// A heap whose round does not come to rest begins anew, as a program begins: it grows where memory
+// is missing, at addresses that it has not used. The pages of what is free come there, as they are
+// wanted. So it needs as much as if it had never moved a page. When half of its addresses are used
+// up, it grows between them.
+void Mover::freeze() {
+  const PageRange& range = *state_.notes.of(heap_).newestRange(SizeKind::kLarge);
+  const bool room = range.touched <= range.reserved_bytes / kUnit / 2;
+  heap_.rounds().freeze(range.placeOfUnit(room ? range.touched : 0));
+  state_.cost.forget();
+}
+
+// A frozen heap uses nothing at its former places, where less may be missing. False: it was not
+// frozen.
+bool Mover::thaw() {
+  const MutexLock lock(heap_.mutex());
+  const bool was_frozen = heap_.rounds().frozen();
+  heap_.rounds().thaw();
+  return was_frozen;
+}
+
+Block* Mover::placeAsBefore() {
+  {
+    const MutexLock lock(heap_.mutex());
+    if (heap_.rounds().isFreezeDue()) [[unlikely]] {
+      freeze();
+      return heap_.allocateMovingIn(request_);
+    }
+    const Address at = heap_.rounds().placeOf(request_.granules);
+    std::optional<Window> window;
+    if (at != 0)
+      window = windowAt(heap_, request_, {FreePageScan(heap_, state_.number)}, state_.number, at);
+    if (!window) return heap_.allocate(request_);
+    reserved_.take(*window);
+  }
+  try {
+    return reserved_.commit(request_);
+  } catch (...) {
+    reserved_.undo();
+    throw;
+  }
 }
 
 std::optional<Window> Mover::findWindow(bool fresh_only, Heap* beside) {
@@ -42,20 +89,13 @@ std::optional<Window> Mover::findWindow(bool fresh_only, Heap* beside) {
   return bestWindow(heap_, request_, {scan, &there}, state_.number, only);
 }
 
-// Parked pages, and then those of the heap beside, come before anything that takes a device call.
+// Pages of the heap beside come before anything that takes a device call.
 Block* Mover::takeWindow(bool fresh_only, bool& found, Heap* beside) {
-  if (Block* block = heap_.allocate(request_)) return block;  // another thread has made room
+  if (Block* block = heap_.allocateMovingIn(request_)) return block;  // another has made room
+  frozen_ = heap_.rounds().frozen();
   auto window = findWindow(fresh_only, nullptr);
-  const auto lacks = [&] { return !window || window->units_to_map > 0; };
-  if (lacks() && heap_.parked_bytes != 0) {
-    unpark(state_, heap_, number_);
-    unparked_ = true;
-    heap_.lowWater().notePagesMoved();  // there is something to do at the next low water
-    if (Block* block = heap_.allocate(request_)) return block;
-    window = findWindow(fresh_only, nullptr);
-  }
-  if (lacks() && beside != nullptr) window = findWindow(fresh_only, beside);
-  late_ = heap_.pool().isDefault() && heap_.lowWater().wasReached();
+  const bool lacks = !window || window->units_to_map > 0;
+  if (lacks && beside != nullptr) window = findWindow(fresh_only, beside);
   found = window.has_value();
   if (found) reserved_.take(*window);
   return nullptr;
@@ -79,14 +119,9 @@ Block* Mover::attempt(bool fresh_only, bool waits) {
   if (Block* block = takeWindow(fresh_only, found)) return block;
   if (!found) return nullptr;
   try {
-    if (fillGaps(waits, late_) && reserved_.map()) {
+    if (fillGaps(waits) && reserved_.map()) {
       noteCost();
-      Block* const block = reserved_.commit(request_);
-      if (unparked_ && !without(Mechanism::kParkingAgain)) {
-        const MutexLock lock(heap_.mutex());
-        park(state_, heap_, number_);  // what it had no use for
-      }
-      return block;
+      return reserved_.commit(request_);
     }
   } catch (...) {
     reserved_.undo();
@@ -107,9 +142,11 @@ void Mover::noteCost() {
   if (request_.capture || pagesOf(heap_) != PageKind::kDevice) return;
   const std::uint64_t backed = reserved_.backed_before;
   const std::uint64_t now = state_.core.device.hostNanoseconds();
-  const std::uint64_t most = std::max(state_.notes.of(heap_).mostBacked(request_.kind), backed);
+  const std::uint64_t most =
+      std::max(state_.notes.of(heap_).mostBacked(request_.kind) * kUnit, backed);
   const double grown = double(std::max(backed + more, most) - most);
-  const double plain = grown / kPlainBytes * (state_.create_cost.mean() + state_.map_cost.mean());
+  const double pages = grown > 0 ? std::max(grown / kPlainBytes, 1.0) : 0;
+  const double plain = pages * (state_.create_cost.mean() + state_.map_cost.mean());
   state_.cost.note(double(now - began_ns_ - asked_ns_),
                    without(Mechanism::kPlainCredit) ? 0 : plain, now);
 }

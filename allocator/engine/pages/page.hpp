@@ -24,9 +24,10 @@
 //     the pool of the mappings that are held.
 //   - A page that has a current mapping is of a kind that its heap may have:
 //     mayHold(pagesOf(heap), page.kind).
-//   - mapping.at_rest  =>  it is its page's home, and the page is not late.
+//   - mapping.at_rest  =>  it is its page's home.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -61,25 +62,16 @@ struct PhysicalPage {
   /// A low water of a heap of the default pool has found it free, and its home is there from then
   /// on. Pages in private pools never settle.
   bool settled = false;
-  /// A miss made it after its heap was first at low water. The round in which it was made began
-  /// without it. So a low water parks it, and does not send it home. It is late no longer once
-  /// another heap takes it, or a low water finds more than a sixteenth of its heap late.
-  bool late = false;
-  /// A low water has taken this late page out of free memory. It has no current mapping, and is
-  /// mapped at its home, where the layout sees a hole. Its heap unparks it before a miss would map
-  /// anything, before it gives pages back, and before another heap gets its pages.
-  bool parked = false;
   Heap* counted_by = nullptr;  ///< the heap whose reserved bytes count it; changes under its lock
   Page handle{};
   std::list<PhysicalPage>::iterator self{};
-  std::uint64_t considered = 0;    ///< the last window that it was counted for as a revival. A page
-                                   ///< may have several stale mappings in one window
-  std::uint64_t unparked_for = 0;  ///< the last miss that had it unparked
+  std::uint64_t considered = 0;  ///< the last window that it was counted for as a revival. A page
+                                 ///< may have several stale mappings in one window
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
 
   /// Whether the page is in no heap. Between misses, a spare page is left over: the device did not
   /// take it back, or did not unmap it.
-  bool spare() const { return current == nullptr && !parked; }
+  bool spare() const { return current == nullptr; }
   /// The mapping that the page goes to at low water. Pre: it is mapped.
   Mapping& home() const { return *mappings.front(); }
   std::uint64_t bytes() const { return units * kUnit; }
@@ -148,6 +140,17 @@ void forEachMapping(const PageRange& range, Address from, Address to, Visit visi
     unit = mapping ? mapping->end_unit : unit + 1;
     if (mapping) visit(*mapping);
   }
+}
+
+/// The bytes of the block that lie in mappings of which `counts(const Mapping&)` holds.
+template <class Counts>
+std::uint64_t bytesIn(const Block& block, Counts counts) {
+  std::uint64_t bytes = 0;
+  forEachMapping(rangeOf(block), block.address(), block.end(), [&](const Mapping& mapping) {
+    if (!counts(mapping)) return;
+    bytes += std::min(mapping.placeEnd(), block.end()) - std::max(mapping.place(), block.address());
+  });
+  return bytes;
 }
 
 }  // namespace cistern::pages

@@ -28,8 +28,78 @@ PageBacking::PageBacking(Core& core)
         return clearUp(state_, false);
       }) {}
 
-// A request of a capture unmaps nothing.
 Block* PageBacking::place(Heap& heap, const Request& request, PagesFrom from) {
+  Mover::Wanted wanted;
+  Block* const block = placeAtOnce(heap, request, from, wanted);
+  return wanted.units == 0 ? block : placeInHostPages(heap, request, from, wanted);
+}
+
+// Other threads may have changed all that the first attempt saw.
+Block* PageBacking::placeInHostPages(Heap& heap, const Request& request, PagesFrom from,
+                                     Mover::Wanted wanted) {
+  std::list<PhysicalPage> made;
+  struct AtEnd {
+    ~AtEnd() { of.giveBack(made, heap, kind); }
+    PageBacking& of;
+    std::list<PhysicalPage>& made;
+    Heap& heap;
+    const SizeKind kind;
+  } const at_end{*this, made, heap, request.kind};
+  makeHostPages(pagesOf(heap), wanted, made);
+  const MutexLock lock(mutex_);
+  if (heap.pool().asleep || !state_.makeRoom(heap, request)) return nullptr;
+  return Mover(state_, heap, request, from, &made).place();
+}
+
+// The record comes before the page, as in Mover::createOf. After a refusal the miss asks for the
+// rest itself, and notes the answer.
+void PageBacking::makeHostPages(PageKind kind, Mover::Wanted wanted,
+                                std::list<PhysicalPage>& made) {
+  for (; wanted.units > 0; wanted.units -= made.back().units) {
+    std::list<PhysicalPage> one(1);
+    PhysicalPage& page = one.front();
+    page.kind = kind;
+    page.units = std::min(wanted.units, wanted.of_page);
+    if (!core_.admit(kind, page.bytes())) return;
+    const Result<Page> done = core_.device.createHostPage(page.bytes());
+    if (!done) return core_.noteReturned(kind, page.bytes());
+    page.handle = done.value();
+    if (kind == PageKind::kOverflow) core_.overflow_counts.noteReserved(core_.overflow.reserved());
+    made.splice(made.end(), one);
+  }
+}
+
+// Pages that the miss had no use for. One that the device does not take back is counted as the
+// heap's.
+void PageBacking::giveBack(std::list<PhysicalPage>& made, Heap& heap, SizeKind kind) noexcept {
+  while (!made.empty()) {
+    const PhysicalPage& page = made.front();
+    if (core_.device.releasePage(page.handle)) {
+      core_.noteReturned(page.kind, page.bytes());
+      made.pop_front();
+      continue;
+    }
+    const MutexLock lock(mutex_);
+    PhysicalPage& spare = state_.table.adopt(made);
+    const MutexLock heap_lock(heap.mutex());
+    state_.count(spare, &heap, kind);
+  }
+}
+
+namespace {
+
+bool wantsToFreeze(const State& state, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+  if (without(Mechanism::kFreeze) || broken(Rule::kFreeze)) return false;
+  return state.cost.muchOverdrawn() && heap.rounds().repeatsForLong() && !heap.rounds().frozen() &&
+         state.core.options.recycle == Recycle::kBudget && heap.pool().isDefault() &&
+         !state.core.heaps.anyOverflow();
+}
+
+}  // namespace
+
+// A request of a capture unmaps nothing.
+Block* PageBacking::placeAtOnce(Heap& heap, const Request& request, PagesFrom from,
+                                Mover::Wanted& wanted) {
   const MutexLock lock(mutex_);
   if (state_.refused || heap.pool().asleep) return nullptr;
   const bool recorded = request.capture != nullptr, thread = core_.options.background_thread;
@@ -42,10 +112,25 @@ Block* PageBacking::place(Heap& heap, const Request& request, PagesFrom from) {
   const bool behind = !without(Mechanism::kHelpBehind) && stale > 2 * most;
   if ((!thread || behind) && !recorded) (void)clearUp(state_, true);
   if (!state_.makeRoom(heap, request)) return nullptr;
-  Block* block = Mover(state_, heap, request, from).place();
+  if (!recorded) {
+    const MutexLock heap_lock(heap.mutex());
+    Rounds& rounds = heap.rounds();
+    rounds.search();
+    const std::uint64_t busy = heap.layout(SizeKind::kLarge).totals().busy_bytes;
+    if (rounds.outgrowsFreeze(busy / kMiB)) rounds.thaw();
+    if (wantsToFreeze(state_, heap)) rounds.planFreeze();
+  }
+  Mover mover(state_, heap, request, from);
+  Block* const block = mover.place();
+  wanted = mover.wanted();
   if (thread && isClearingDue(state_) && !background_.wake() && !recorded)
     (void)clearUp(state_, true);
   return block;
+}
+
+Block* PageBacking::placeAsBefore(Heap& heap, const Request& request) {
+  const MutexLock lock(mutex_);
+  return Mover(state_, heap, request, PagesFrom::kNoNew).placeAsBefore();
 }
 
 // Out of memory is no refusal of pages: the trial says which of the two it is.
@@ -106,12 +191,9 @@ Location PageBacking::locationOf(const Block& block) const {
 }
 
 std::uint64_t PageBacking::hostBytesIn(const Block& block) const {
-  std::uint64_t bytes = 0;
-  forEachMapping(rangeOf(block), block.address(), block.end(), [&](const Mapping& mapping) {
-    if (!mapping.isCurrent() || mapping.page->kind == PageKind::kDevice) return;
-    bytes += std::min(mapping.placeEnd(), block.end()) - std::max(mapping.place(), block.address());
+  return bytesIn(block, [](const Mapping& mapping) {
+    return mapping.isCurrent() && mapping.page->kind != PageKind::kDevice;
   });
-  return bytes;
 }
 
 PageCounts PageBacking::counts() const {
@@ -122,7 +204,8 @@ PageCounts PageBacking::counts() const {
 std::uint64_t PageBacking::asleepBytes() const {
   const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
-  for (const SleepingPage& page : state_.sleeping) bytes += page.kept ? 0 : page.bytes();
+  state_.notes.forEachSleeping(
+      [&](const SleepingPage& page) { bytes += page.kept ? 0 : page.bytes(); });
   return bytes;
 }
 
@@ -147,6 +230,10 @@ bool streamIsDead(Core& core, const Heap& heap) {
 void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   bool dead = false;
   core_.progress.refresh(heaps);
+  for (Heap* heap : heaps) {
+    const MutexLock lock(heap->mutex());
+    heap->rounds().thaw();
+  }
   for (Heap* heap : heaps) dead |= !emptyHeap(*heap) && streamIsDead(core_, *heap);
   // Memory that a destroyed stream has left behind is complete when the whole device is. Nothing
   // else can be asked.
@@ -185,8 +272,13 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
 std::uint64_t PageBacking::releaseMixed(const std::vector<Heap*>& heaps) {
   const MutexLock lock(mutex_);
   std::uint64_t released = 0;
+  const auto has_any = [](Heap* heap) {
+    const MutexLock heap_lock(heap->mutex());
+    return heap->hasDeviceMemory();
+  };
   for (Heap* heap : heaps) {
-    if (heap->onPages()) released += releaseFree(state_, *heap, {.only_of_device = true}).bytes;
+    if (heap->onPages() && has_any(heap))
+      released += releaseFree(state_, *heap, {.only_of_device = true}).bytes;
   }
   return released;
 }
@@ -200,7 +292,6 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
     if (!heap->onPages()) continue;
     core_.progress.refresh(*heap);
     const MutexLock heap_lock(heap->mutex());
-    unpark(state_, *heap);
     const FreePageScan scan(*heap, state_.number);
     const std::uint64_t now = heap->completion().now();
     for (const Mapping* mapping : scan.freeMappings()) {
@@ -233,7 +324,10 @@ void PageBacking::shutDown(bool driver) noexcept {
     }
     insist([&] { return device.releasePage(page.handle); });
   }
-  for (SleepingPage& page : state_.sleeping) giveUp(state_, page);
+  state_.notes.forEachSleeping([&](SleepingPage& page) {
+    mutex_.assertHeld();
+    giveUp(state_, page);
+  });
   for (const PageRange& range : state_.table.ranges()) {
     insist([&] { return device.freeReservation(range.device_base, range.reserved_bytes); });
   }
@@ -243,9 +337,9 @@ void PageBacking::shutDown(bool driver) noexcept {
 
 namespace {
 
-// Whether some range in a pool that sleeps covers that unit.
+// Whether a page that lay there when the pool fell asleep covers that unit.
 bool isVacant(const State& state, const PageRange& range, std::uint32_t unit) {
-  return std::ranges::any_of(state.sleeping, [&](const SleepingPage& page) {
+  return std::ranges::any_of(state.notes.of(*range.home).sleeping, [&](const SleepingPage& page) {
     return std::ranges::any_of(page.at, [&](const VacantRange& at) {
       return at.range == &range && at.unit <= unit && unit < at.end_unit;
     });
@@ -288,9 +382,9 @@ void PageBacking::auditAsleep(const PageRange& range, const Block& block) const 
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
   std::size_t vacant = 0;
-  for (const SleepingPage& page : state_.sleeping) {
+  state_.notes.forEachSleeping([&](const SleepingPage& page) {
     for (const VacantRange& at : page.at) vacant += at.held ? 1 : 0;
-  }
+  });
   state_.table.audit(vacant);
   std::uint64_t backed = 0;
   for (const PageRange& range : state_.table.ranges()) {
@@ -315,29 +409,27 @@ void PageBacking::audit(std::uint64_t reserved) const {
     }
   }
   std::uint64_t bytes = 0, host = 0;
-  std::map<Heap*, std::uint64_t> host_of;
+  std::map<Heap*, std::pair<std::uint64_t, std::uint64_t>> host_of;  // pages, and their bytes
   for (const PhysicalPage& page : state_.table.pages()) {
     bytes += page.bytes();
-    if (page.counted_by)
-      host_of[page.counted_by] += page.kind == PageKind::kDevice ? 0 : page.bytes();
+    if (page.counted_by) {
+      const bool on_host = page.kind != PageKind::kDevice;
+      host_of[page.counted_by].first += on_host ? 1 : 0;
+      host_of[page.counted_by].second += on_host ? page.bytes() : 0;
+    }
     if (page.current) backed -= backedBy(*page.current);
     if (page.kind != PageKind::kDevice) host += page.bytes();
     if (const Heap* heap = page.current ? page.current->range->home : page.counted_by)
       CISTERN_CHECK(mayHold(pagesOf(*heap), page.kind));
-    if (!page.parked) continue;
-    Mapping& home = page.home();
-    CISTERN_CHECK(std::ranges::count(state_.notes.of(*page.counted_by).parked, &home) == 1);
-    CISTERN_CHECK(page.current == nullptr && page.late && page.mayLeave());
-    CISTERN_CHECK(home.accessible && home.range->home == page.counted_by);
   }
   for (const auto& [heap, on_host] : host_of) {
     heap->mutex().assertHeld();
-    CISTERN_CHECK(heap->host_bytes == on_host);
+    CISTERN_CHECK(std::pair(std::uint64_t{heap->host_pages}, heap->host_bytes) == on_host);
   }
-  for (const SleepingPage& page : state_.sleeping) {
+  state_.notes.forEachSleeping([&](const SleepingPage& page) {
     bytes += page.kept ? page.bytes() : 0;
     auditSleeping(page);
-  }
+  });
   CISTERN_CHECK(reserved == bytes && reserved - host <= state_.core.limit.reserved());
   CISTERN_CHECK(host <= state_.core.hostPageBytes());
   CISTERN_CHECK(backed == 0);

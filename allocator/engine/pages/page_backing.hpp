@@ -5,10 +5,13 @@
 // and mover.hpp for how a miss is served.
 #pragma once
 
+#include <list>
 #include <vector>
 
 #include "allocator/base/background.hpp"
 #include "allocator/engine/ground/holds.hpp"
+#include "allocator/engine/pages/lack.hpp"
+#include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 
@@ -28,6 +31,10 @@ class PageBacking {
   /// had without a wait. Then the program has what it had, but free pages may lie elsewhere, or
   /// have gone back to the device. Throws std::bad_alloc, with these effects too.
   Block* place(Heap& heap, const Request& request, PagesFrom from);
+  /// A block out of free memory, where the request was placed two rounds ago (Rounds), if
+  /// that can be had. Makes no device call. Null when the heap's free memory does not serve
+  /// the request. Throws std::bad_alloc, changing nothing.
+  Block* placeAsBefore(Heap& heap, const Request& request);
 
   /// Whether the device refuses pages altogether. It does if none has ever worked here, its last
   /// answer was a refusal, and a trial page does not work either. From then on no page is
@@ -35,9 +42,9 @@ class PageBacking {
   bool areRefused();
 
   /// Each page of the heap's that lies wholly free goes home, if it is still mapped there. Home is
-  /// where a low water found it first; in a private pool it is where it was mapped first. Late
-  /// pages are parked (placing.hpp). Does nothing while another thread holds the lock. Makes no
-  /// device call. If the host is short of memory, pages that were not looked at stay.
+  /// where a low water found it first; in a private pool it is where it was mapped first. Does
+  /// nothing while another thread holds the lock. Makes no device call. If the host is short of
+  /// memory, pages that were not looked at stay.
   void sendHome(Heap& heap) noexcept;
 
   /// Gives pages that lie wholly free in the heaps back to the device until `bytes` are back.
@@ -61,6 +68,12 @@ class PageBacking {
   Location locationOf(const Block& block) const;
   /// The bytes of the block that lie in pages of the host. Pre: the heap's lock is held.
   std::uint64_t hostBytesIn(const Block& block) const CISTERN_REQUIRES(mutex_);
+  /// pages::lackOf.
+  pages::Lack lackOf(Heap* own, const Request& request, const std::vector<Heap*>& heaps,
+                     PageKind kind, bool incomplete) {
+    const MutexLock lock(mutex_);
+    return pages::lackOf(state_, own, request, heaps, kind, incomplete);
+  }
   /// The device's last answer about pages and addresses. It has a lock of its own.
   const LastAnswer& answers() const CISTERN_NO_TSA { return state_.answers; }
 
@@ -90,6 +103,13 @@ class PageBacking {
   void shutDown(bool driver) noexcept;
 
  private:
+  Block* placeAtOnce(Heap& heap, const Request& request, PagesFrom from,
+                     pages::Mover::Wanted& wanted);
+  Block* placeInHostPages(Heap& heap, const Request& request, PagesFrom from,
+                          pages::Mover::Wanted wanted);
+  void makeHostPages(PageKind kind, pages::Mover::Wanted wanted,
+                     std::list<pages::PhysicalPage>& made);
+  void giveBack(std::list<pages::PhysicalPage>& made, Heap& heap, SizeKind kind) noexcept;
   bool emptyHeap(Heap& heap);
   void auditAsleep(const pages::PageRange& range, const Block& block) const
       CISTERN_REQUIRES(mutex_);

@@ -11,14 +11,15 @@ namespace {
 /// A page is the geometric mean of its request and 200 KiB, times the controller's scale. A block
 /// strands some part of a page at its ends, and takes as many calls as it has pages. For all
 /// requests together both are least if pages grow as the root of the request. (This is in units.)
-constexpr double kUnderRoot = 0.1;
+/// With `recycle:eager`, which ignores cost, they are a quarter as large.
+constexpr double kUnderRoot = 0.1, kEager = 0.25;
 /// Before the scale it is at least 8 MiB, or the whole request if smaller. After the scale it is at
 /// most 16 MiB.
 constexpr double kLeastUnits = 4, kMostUnits = 8;
-/// But a gap is not cut into pages smaller than this part of it, as long as they are no larger than
-/// 64 MiB. The middle of a large request is free when all of it is. If much is overdrawn, a gap up
-/// to that size is not cut at all.
-constexpr std::uint32_t kPartOfGap = 12, kMostUnitsOfGap = 32;
+/// But a gap is not cut into more pages than this, divided by the square of the scale, as long as
+/// they are no larger than 64 MiB. The middle of a large request is free when all of it is. If much
+/// is overdrawn, a gap up to that size gets one page.
+constexpr double kPagesOfGap = 12, kMostUnitsOfGap = 32;
 /// No page is larger than 1/2048 of the limit, or 1/16 of what is left below it, but for one unit.
 /// Small blocks can pin down 2048 pages, or 16, one block each, before that shows.
 constexpr std::uint64_t kPartOfLimit = 2048, kPartOfLeft = 16;
@@ -33,7 +34,7 @@ std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_
       kind == PageKind::kDevice ? state.core.limit.limit() : state.core.device_total;
   const bool eager = state.core.options.recycle == Recycle::kEager;
   const double controlled = without(Mechanism::kCostController) ? 1 : state.cost.scale();
-  const double scale = eager ? CostController::leastScale() : controlled;
+  const double scale = eager ? kEager : controlled;
   const double size = std::max(double(request.rounded()) / double(kUnit), 1.0);
   const double root = without(Mechanism::kRootOfRequest) ? 0 : std::sqrt(size * kUnderRoot);
   const double wanted = std::max(root, std::min(size, kLeastUnits)) * scale;
@@ -45,10 +46,10 @@ std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_
   // Sizes of tensors tend to be powers of two: so are pages, the nearest by ratio.
   constexpr double kRootOfTwo = 1.41421356;
   const double of_request = std::min(wanted * kRootOfTwo, kMostUnits);
-  const std::uint32_t part = state.cost.muchOverdrawn() ? 1 : kPartOfGap;
+  const double pages = std::max(kPagesOfGap / (scale * scale), 1.0);
   const double of_gap =
-      eager || without(Mechanism::kPartOfGap) ? 0 : std::min(gap / part, kMostUnitsOfGap);
-  if (without(Mechanism::kPowersOfTwo))
+      eager || without(Mechanism::kPartOfGap) ? 0 : std::min(gap / pages, kMostUnitsOfGap);
+  if (pages == 1 || without(Mechanism::kPowersOfTwo))
     return std::uint32_t(std::clamp(std::max(std::min(wanted, kMostUnits), of_gap), 1.0, most));
   return std::bit_floor(std::uint32_t(std::clamp(std::max(of_request, of_gap), 1.0, most)));
 }

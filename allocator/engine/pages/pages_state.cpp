@@ -19,18 +19,17 @@ void State::refresh(Heap& heap) {
 }
 
 void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
-  if (page.counted_by != nullptr && page.counted_by != heap) page.late = false;
   const bool device = page.kind == PageKind::kDevice;  // host memory is counted apart
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (Heap* const from = page.counted_by) {
     from->mutex().assertHeld();
     from->layout(page.counted_as).countBacking(page.bytes(), -1, real && device);
-    if (!device) from->host_bytes -= page.bytes();
+    if (!device) from->host_bytes -= page.bytes(), --from->host_pages;
   }
   if (heap) {
     heap->mutex().assertHeld();
     heap->layout(kind).countBacking(page.bytes(), +1, real && device);
-    if (!device) heap->host_bytes += page.bytes();
+    if (!device) heap->host_bytes += page.bytes(), ++heap->host_pages;
     if (!real && device) core.totals.moveBacking(page.counted_as, kind, page.bytes());
   }
   page.counted_by = heap;

@@ -1,12 +1,11 @@
 // The state that everything in this folder works on. Each allocator has one. The backing's lock
 // guards it, and is held through a whole miss, device calls included. Mapping calls
 // of several threads run one after another in the driver anyway, and none of them waits for the
-// device.
+// device. Only many pages of the host are made without it (PageBacking::place).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <map>
 
 #include "allocator/engine/core/core.hpp"
@@ -15,7 +14,6 @@
 #include "allocator/engine/pages/free_page_scan.hpp"
 #include "allocator/engine/pages/heap_notes.hpp"
 #include "allocator/engine/pages/mapping_table.hpp"
-#include "allocator/engine/pages/sleeping_page.hpp"
 
 namespace cistern {
 
@@ -46,11 +44,10 @@ struct State {
   NotesTable notes;    ///< of heaps
   PageCounts counters;
   MappingTable table;
-  std::list<SleepingPage> sleeping;  ///< pages of pools that sleep
   CostController cost;
-  // First guesses: what an H200 took for a page of 16 MiB (bench figures in docs/pages.md).
-  CallCost create_cost{9'000};
-  CallCost map_cost{22'000};
+  // First guesses: what an H200 took for a page in a training step (docs/pages.md).
+  CallCost create_cost{50'000};
+  CallCost map_cost{46'000};
   bool clearing_up = false;             ///< what is done now is not done for a verb on some stream
   bool worked = false;                  ///< a page was made accessible
   bool refused = false;                 ///< none ever was, and the device refuses one that is tried

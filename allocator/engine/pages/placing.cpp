@@ -44,22 +44,13 @@ Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcep
 
 static Block* arriveIn(State& state, Heap& heap, Block& hole, Mapping& at,
                        std::uint64_t last_use) noexcept CISTERN_REQUIRES(heap.mutex()) {
-  state.table.makeCurrent(at);
+  state.table.makeCurrent(at, MappingTable::Device::kNotCalled);
   state.count(*at.page, &heap, at.range->kind);
   return heap.fill(at.range->kind, hole, at.place(), at.placeEnd(), last_use);
 }
 
 Block* arrive(State& state, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept {
   return arriveIn(state, heap, holeAt(heap, *at.range, at.place()), at, last_use);
-}
-
-// The page is parked no longer: somebody takes it into use. Pre: the lock of its heap is held.
-static void takeFromParked(State& state, PhysicalPage& page) noexcept {
-  Heap& heap = *page.counted_by;
-  heap.mutex().assertHeld();
-  heap.parked_bytes -= page.bytes();
-  std::erase(state.notes.of(heap).parked, &page.home());
-  page.parked = false;
 }
 
 // The heap beside has the same stream. Memory that comes from there counts as used until now.
@@ -77,7 +68,6 @@ static void leaveForRevival(State& state, Heap& heap, Mapping& at) noexcept {
 Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at) {
   std::vector<Mapping*> from, beside;
   for (const Mapping* mapping : at) {
-    if (mapping->page->parked) continue;
     Mapping* const now = mapping->page->current;
     (now->range->home == &heap ? from : beside).push_back(now);
   }
@@ -88,16 +78,7 @@ Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at) {
     takeOut(source, beside);
   }
   takeOut(heap, from);
-  for (Mapping* mapping : at) {
-    PhysicalPage& page = *mapping->page;
-    if (!page.parked) {
-      leaveForRevival(state, heap, *mapping);
-      continue;
-    }
-    mapping->last_use = page.home().last_use;
-    heap.completion().noteLeft(mapping->last_use);
-    takeFromParked(state, page);
-  }
+  for (Mapping* mapping : at) leaveForRevival(state, heap, *mapping);
   Block* last = nullptr;
   for (Mapping* mapping : at) last = arrive(state, heap, *mapping, mapping->last_use);
   state.counters.revived += at.size();
@@ -151,64 +132,24 @@ void comeBack(State& state, std::vector<Mapping*>& at) noexcept {
 
 // ---- At low water -------------------------------------------------------------------------------
 
-/// At most a sixteenth of a heap's memory is parked at a low water.
-static constexpr std::uint64_t kPartParked = 16;
-
 // A page's home is where a low water finds it first. (In a private pool it stays where the page was
-// mapped first. The pool's first graph has it there, and the others find it there.) If late pages
-// are too many, they are late no longer. A mapping at rest is passed over, as reading its page
-// takes long.
+// mapped first. The pool's first graph has it there, and the others find it there.) A mapping at
+// rest is passed over, as reading its page takes long.
 void sendHome(State& state, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
-  unpark(state, heap);
+  if (heap.rounds().frozen()) return;
   const FreePageScan scan(heap, state.number);
   const bool settles = heap.pool().isDefault();
   std::vector<Mapping*> homes;
-  std::uint64_t late = 0;
   for (Mapping* mapping : scan.freeMappings()) {
     if (mapping->at_rest) continue;
     PhysicalPage& page = *mapping->page;
     if (settles && !page.settled) state.table.makeHome(*mapping);
     page.settled |= settles;
-    if (page.late) late += mapping->bytes();
     Mapping& home = page.home();
-    mapping->at_rest = &home == mapping && !page.late;
+    mapping->at_rest = &home == mapping;
     if (&home != mapping && home.accessible && home.range->home == &heap) homes.push_back(&home);
   }
-  if (late > heap.reservedBytes() / kPartParked && !without(Mechanism::kFewParked)) {
-    for (const Mapping* mapping : scan.freeMappings()) mapping->page->late = false;
-    late = 0;
-  }
-  revive(state, heap, homes);
-  if (late > 0) park(state, heap);
-}
-
-void park(State& state, Heap& heap, std::uint64_t unparked_for) noexcept try {
-  if (without(Mechanism::kParking) || !state.recycles() || !heap.pool().isDefault()) return;
-  if (heap.completion().recorded() != 0) return;
-  const FreePageScan scan(heap, state.number);
-  std::vector<Mapping*> late;
-  for (Mapping* mapping : scan.freeMappings()) {
-    const PhysicalPage& page = *mapping->page;
-    const bool meant = unparked_for == 0 || page.unparked_for == unparked_for;
-    if (meant && page.late && page.mayLeave() && mapping->isHome()) late.push_back(mapping);
-  }
-  std::vector<Mapping*>& parked = state.notes.of(heap).parked;
-  parked.reserve(parked.size() + late.size());
-  takeOut(heap, late);
-  for (Mapping* mapping : late) {
-    state.table.makeStale(*mapping);
-    mapping->page->parked = true;
-    parked.push_back(mapping);
-    heap.parked_bytes += mapping->bytes();
-  }
-} catch (const std::bad_alloc&) {
-}
-
-void unpark(State& state, Heap& heap, std::uint64_t miss) {
-  if (heap.parked_bytes == 0) return;
-  const std::vector<Mapping*> homes = state.notes.of(heap).parked;
-  for (const Mapping* home : homes) home->page->unparked_for = miss;
   revive(state, heap, homes);
 }
 

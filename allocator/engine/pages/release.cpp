@@ -26,7 +26,6 @@ bool lastUseIsComplete(State& state, const Mapping& mapping, bool ask) {
 // Takes out what the rule names, with room for each to come back.
 std::vector<Mapping*> detach(State& state, Heap& heap, const ReleaseRule& rule, bool& more_later) {
   const MutexLock lock(heap.mutex());
-  unpark(state, heap);
   const FreePageScan scan(heap, state.number);
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
@@ -54,7 +53,7 @@ bool unmapAll(State& state, Mapping& current) noexcept {
     if (&mapping == &current) continue;
     if (!lastUseIsComplete(state, mapping, true) || !state.remove(mapping)) return false;
   }
-  state.table.makeStale(current);
+  state.table.makeStale(current, MappingTable::Device::kCalled);
   const bool gone = state.remove(current);
   if (!gone) state.table.makeCurrent(current);
   return gone;
@@ -82,7 +81,6 @@ bool unmapStale(State& state, std::size_t keep, std::size_t most) {
   std::list<Mapping>& stale = state.table.staleMappings();
   for (auto next = stale.begin(); next != stale.end() && stale.size() > keep && most > 0;) {
     Mapping& mapping = *next++;
-    if (mapping.page->parked && mapping.isHome()) continue;  // it is unparked through it
     Heap* const home = mapping.range->home;
     const bool ask = std::exchange(asked, home) != home;
     if (!lastUseIsComplete(state, mapping, ask) || !state.remove(mapping)) continue;
@@ -146,7 +144,7 @@ std::uint64_t releaseSpares(State& state) noexcept {
 // ---- Later --------------------------------------------------------------------------------------
 
 std::size_t mostStale(const State& state) {
-  constexpr std::size_t kOfEachPage = 2, kLeast = bound(64);
+  constexpr std::size_t kOfEachPage = 4, kLeast = bound(64);
   return state.table.pages().size() * kOfEachPage + kLeast;
 }
 

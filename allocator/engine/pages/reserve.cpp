@@ -45,10 +45,11 @@ void Reservation::reservePieces(Block* first) {
   noteGaps();
   for (Block* block = first; block && block->address() < window.to; block = block->next) {
     if (!block->isFree()) continue;
-    const Address end = std::min(block->end(), window.to);
-    pieces_.push_back({block->address(), end, heap_.completion().epochOf(block->epoch)});
+    const Address begin = std::max(block->address(), window.from),
+                  end = std::min(block->end(), window.to);
+    pieces_.push_back({begin, end, heap_.completion().epochOf(block->epoch)});
     noteUse(pieces_.back().epoch);
-    block = heap_.punch(kind_, *block, block->address(), end);
+    block = heap_.punch(kind_, *block, begin, end);
     heap_.layout(kind_).reserveFill();
   }
 }
@@ -142,11 +143,11 @@ Block* Reservation::commit(const Request& request) {
   }
   Block* free = heap_.fill(kind_, holeAt(heap_, *window.range, window.from), window.from, window.to,
                            last_use_);
-  std::uint64_t& most = state_.notes.of(heap_).mostBacked(kind_);
-  most = std::max(most, layout.totals().segment_bytes);
+  std::uint32_t& most = state_.notes.of(heap_).mostBacked(kind_);
+  most = std::max(most, std::uint32_t(layout.totals().segment_bytes / kUnit));
   if (!steps.empty()) heap_.lowWater().notePagesMoved();
   heap_.lowWater().rise(heap_.busyBytes());
-  return heap_.allocateFrom(*free, request);
+  return heap_.allocateFrom(*free, request, window.at);
 }
 
 void Reservation::commitStep(const Step& step) noexcept {

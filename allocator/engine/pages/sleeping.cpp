@@ -53,7 +53,7 @@ void moveTo(State& state, Mapping& mapping, SleepingPage& record, bool mapped) n
   range.mapped = mapped;
   if (mapping.isCurrent()) {
     record.current = record.at.size() - 1;
-    state.table.makeStale(mapping);
+    state.table.makeStale(mapping, MappingTable::Device::kCalled);
   }
   state.table.vacate(mapping, range);
   state.table.removeMapping(mapping);
@@ -73,10 +73,10 @@ void noteGone(State& state, SleepingPage& page) noexcept {
 }  // namespace
 
 // The range that blocks lie in goes first: if it does not go, nothing has changed.
-bool putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) noexcept {
+SleepingPage* putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) noexcept {
   Mapping& current = *page.current;
-  if (!dropUnheld(state, page)) return false;
-  if (!state.core.device.unmap(current.deviceAddress(), current.bytes())) return false;
+  if (!dropUnheld(state, page)) return nullptr;
+  if (!state.core.device.unmap(current.deviceAddress(), current.bytes())) return nullptr;
   SleepingPage& asleep = record.front();
   asleep.heap = page.counted_by;
   asleep.kind = page.counted_as;
@@ -88,9 +88,10 @@ bool putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) 
     moveTo(state, first, asleep, &first != &current);
   }
   state.table.removePage(page);
-  state.sleeping.splice(state.sleeping.end(), record);
+  std::list<SleepingPage>& sleeping = state.notes.of(*asleep.heap).sleeping;
+  sleeping.splice(sleeping.end(), record);
   giveUp(state, asleep);
-  return true;
+  return &asleep;
 }
 
 void giveUp(State& state, SleepingPage& page) noexcept {

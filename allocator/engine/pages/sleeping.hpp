@@ -5,6 +5,7 @@
 #include <list>
 #include <vector>
 
+#include "allocator/base/steps.hpp"
 #include "allocator/engine/pages/pages_state.hpp"
 
 namespace cistern::pages {
@@ -13,13 +14,27 @@ namespace cistern::pages {
 /// lie in. Asks the streams.
 bool hasUsedMappings(State& state, const PhysicalPage& page);
 
+/// Calls visit(Mapping&) for each page in the heap, where it lies.
+template <class Visit>
+void forEachCurrent(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
+  std::uint64_t steps = 0;
+  forEachSegment(heap, [&](HeapSegment& segment) {
+    const auto& range = static_cast<const PageRange&>(segment);
+    forEachMapping(range, range.base, range.end(), [&](Mapping& mapping) {
+      ++steps;
+      if (mapping.isCurrent()) visit(mapping);
+    });
+  });
+  noteSteps(steps);
+}
+
 /// A record for the page, for putAway. Throws std::bad_alloc.
 std::list<SleepingPage> recordFor(const PhysicalPage& page);
-/// Unmaps the page, and gives it back to the device. False, and the page is as before but for
-/// mappings that nobody holds, if the device does not unmap it. Otherwise `record` moves to
-/// state.sleeping, whether the device takes the page back or not. Pre: no queued work uses the
-/// page; the heap sleeps; `record` was made for it.
-bool putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) noexcept;
+/// Unmaps the page, and gives it back to the device. Null, and the page is as before but for
+/// mappings that nobody holds, if the device does not unmap it. Otherwise `record` moves to the end
+/// of HeapNotes::sleeping, whether the device takes the page back or not. Pre: no queued work uses
+/// the page; the heap sleeps; `record` was made for it.
+SleepingPage* putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) noexcept;
 
 /// How many units a page may have that comes back for several: a 32nd of `units`, the units that
 /// come back in all, but at least 32 MiB and at most 256 MiB.

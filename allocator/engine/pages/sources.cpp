@@ -49,25 +49,25 @@ class Donors {
 }  // namespace
 
 // Free pages come before new ones.
-bool Mover::fillGaps(bool waits, bool late) {
+bool Mover::fillGaps(bool waits) {
   unordered_ = false;
   mixes_ = mayMix();
   pressed_ = false;
   asks_all_ = mixes_ && heap_.overflow();  // pages of the host cost more than any search
   const bool recycles = state_.recycles();
-  if (recycles) {
-    giveBackSmall();
-    if (movesOwn(state_, request_))
-      takeFrom(heap_, Which::kAny, request_.capture ? movableInCapture() : kNoLimit);
+  if (recycles && !frozen_) giveBackSmall();
+  if (recycles && movesOwn(state_, request_))
+    takeFrom(heap_, Which::kAny, request_.capture ? movableInCapture() : kNoLimit);
+  if (recycles && !frozen_) {
     takeFromOthers(Which::kComplete);
     if (waits) takeFromOthers(Which::kAny);
     if (unordered_) return false;
   }
   if (mixes_) takeFromBeside();
   if (from_ == PagesFrom::kNoNew) return reserved_.gapUnits() == 0;
-  if (isHopeless()) return false;
+  if (isHopeless() || wantsHostPages()) return false;
   const auto queued = [&] { return from_ == PagesFrom::kQueued && !captured() && recycles; };
-  if (!lacksRoom()) grow(late);
+  if (!lacksRoom()) grow();
   if (reserved_.gapUnits() == 0) return true;
   pressed_ = asks_all_ = true;
   if (recycles) {
@@ -75,7 +75,7 @@ bool Mover::fillGaps(bool waits, bool late) {
     takeFromOthers(Which::kComplete);
   }
   if (lacksRoom() && queued()) takeFromOthers(Which::kAny);
-  if (!lacksRoom()) grow(late);
+  if (!lacksRoom()) grow();
   if (reserved_.gapUnits() > 0 && queued()) takeFromOthers(Which::kAny);
   return reserved_.gapUnits() == 0 && !unordered_;
 }
@@ -106,14 +106,15 @@ void Mover::giveBackSmall() {
   std::uint64_t lacking = reserved_.gapUnits() * kUnit;
   const auto give = [&](Heap& heap) {
     const ReleaseRule rule{.bytes = lacking, .most_units = small};
-    lacking -= std::min(lacking, releaseComplete(state_, heap, rule).bytes);
+    const Released released = releaseComplete(state_, heap, rule);
+    lacking -= std::min(lacking, released.bytes);
   };
   state_.refresh(heap_);
   give(heap_);
   if (!state_.core.options.reusesAcrossStreams()) return;
   std::size_t asked = StreamProgress::kFew, looked = 0;
   for (HeapTable::Search search = beginSearch(); lacking > 0;) {
-    const std::vector<Heap*> others = nextSources(search);
+    const std::vector<Heap*> others = nextSources(search, StreamProgress::kHeapsAtOnce);
     looked += others.size();
     if (others.empty() || looked > StreamProgress::kMostHeaps) return;
     seek(others, asked);
@@ -140,9 +141,12 @@ bool Mover::mayTakeFrom(const Heap& source) const {
 }
 
 // Heaps of forgotten streams stay. A heap without memory is asked only while it is unknown how far
-// its stream is. The heap's old mappings wait for that.
+// its stream is. The heap's old mappings wait for that. Pages of the other kind come only from the
+// device.
 bool Mover::hasAny(Heap& source) const {
   const MutexLock lock(source.mutex());
+  if (pagesOf(source) != pagesOf(heap_) && !source.hasDeviceMemory()) return false;
+  if (source.rounds().frozen() && !asks_all_) return false;
   if (source.completion().anyUnknown() || source.reservedBytes() != 0) return true;
   source.withdrawIfEmpty();
   return false;
@@ -153,11 +157,10 @@ HeapTable::Search Mover::beginSearch() const {
   return {heap_.pool(), lenders ? HeapTable::From::kAll : HeapTable::From::kGivers};
 }
 
-// The next heaps that give to this one and may have something: a few, which share a mark. If there
-// are many, the first of them are enough as a rule.
-std::vector<Heap*> Mover::nextSources(HeapTable::Search& search) const {
+// The next heaps that give to this one and may have something. They share a mark.
+std::vector<Heap*> Mover::nextSources(HeapTable::Search& search, std::size_t most) const {
   std::vector<Heap*> heaps;
-  while (heaps.size() < StreamProgress::kHeapsAtOnce) {
+  while (heaps.size() < most) {
     Heap* const source = state_.core.heaps.nextOffering(search);
     if (source == nullptr) break;
     if (source != &heap_ && mayTakeFrom(*source) && hasAny(*source)) heaps.push_back(source);
@@ -175,9 +178,10 @@ void Mover::takeFromOthers(Which which) {
   if (without(Mechanism::kOthersPages) && !asks_all_) return;
   if (!state_.core.options.reusesAcrossStreams()) return;
   const std::size_t before = reserved_.steps.size();
+  const std::size_t at_once = StreamProgress::heapsAtOnce(asks_all_);
   std::size_t asked = asks_all_ ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
   for (HeapTable::Search search = beginSearch(); reserved_.gapUnits() > 0;) {
-    const std::vector<Heap*> others = nextSources(search);
+    const std::vector<Heap*> others = nextSources(search, at_once);
     looked += others.size();
     if (others.empty() || (!asks_all_ && looked > StreamProgress::kMostHeaps)) break;
     if (which == Which::kComplete) seek(others, asked);
@@ -199,11 +203,18 @@ bool Mover::orderAfterAll() {
   return ordered;
 }
 
+// Pages that lay elsewhere when the heap froze may come to where it places blocks from then on.
+bool Mover::isFrozen(const Mapping& mapping, const Heap& source) const {
+  source.mutex().assertHeld();
+  const Rounds& rounds = source.rounds();
+  return rounds.frozen() &&
+         (mapping.range->kind == SizeKind::kSmall || mapping.place() >= rounds.frozenFrom());
+}
+
 // Fills gaps with free pages of the source.
 void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   if (reserved_.gapUnits() == 0 || most == 0) return;
   const MutexLock lock(source.mutex());
-  unpark(state_, source);
   const bool same_pool = &source.pool() == &heap_.pool();
   const FreePageScan scan(source, state_.number);
   if (scan.freeMappings().empty() && &source != &heap_) source.withdraw();
@@ -211,6 +222,7 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   for (Mapping* mapping : scan.freeMappings()) {
     if (!same_pool && !mapping->page->mayLeave()) continue;
     if (!isOfUse(*mapping->page, source)) continue;
+    if (!pressed_ && isFrozen(*mapping, source)) continue;
     if (which == Which::kAny || source.completion().complete(mapping->last_use))
       donors.add(*mapping);
   }
@@ -246,7 +258,9 @@ PageKind Mover::kindBeside() const {
 Heap* Mover::besideInReach() const {
   if (request_.capture != nullptr || !mayMix()) return nullptr;
   Heap* const beside = state_.core.heaps.beside(heap_);
-  return beside != nullptr && beside->onPages() ? beside : nullptr;
+  if (beside == nullptr || !beside->onPages()) return nullptr;
+  const MutexLock lock(beside->mutex());
+  return beside->hasDeviceMemory() ? beside : nullptr;
 }
 
 // Free pages of the device that the heap beside this one has. It is the same stream's.
@@ -288,7 +302,7 @@ bool Mover::isHopeless() {
     const std::uint32_t units = newPageUnits(state_, request_, gap, false);
     pages += (gap.lacking() + units - 1) / units;
   }
-  if (pages <= (state_.answers.wasRefused() ? 1 : kManyPages)) return false;
+  if (made_ != nullptr || pages <= (state_.answers.wasRefused() ? 1 : kManyPages)) return false;
   const PageKind kind = pagesOf(heap_);
   std::uint64_t free = freeBytes(state_.core.heaps.with(kind));
   if (mixes_) free += freeDeviceBytes(state_.core.heaps.with(kindBeside()));
@@ -299,15 +313,35 @@ bool Mover::isHopeless() {
   if (kind != PageKind::kDevice) return false;
   const Result<MemoryInfo> info = state_.core.device.memoryInfo();
   if (!info || missing <= info.value().free_bytes) return false;
-  PhysicalPage* const all = create(std::uint32_t(missing / kUnit), false);
+  PhysicalPage* const all = createOf(kind, std::uint32_t(missing / kUnit));
   if (all != nullptr) (void)state_.release(*all);
   return all == nullptr;
 }
 
-void Mover::grow(bool late) {
+// Below the limit, other processes may have the device's memory.
+std::uint64_t Mover::roomOnDevice() const {
+  const Result<MemoryInfo> info = state_.core.device.memoryInfo();
+  const std::uint64_t left = state_.core.limit.left();
+  return info ? std::min<std::uint64_t>(left, info.value().free_bytes) : left;
+}
+
+// A GiB of them takes some 200 ms (docs/overflow.md), and other misses wait for the lock.
+bool Mover::wantsHostPages() {
+  constexpr std::uint64_t kManyUnits = 64 * kMiB / kUnit;
+  if (made_ != nullptr || pagesOf(heap_) == PageKind::kDevice) return false;
+  std::uint64_t units = reserved_.gapUnits();
+  if (units < kManyUnits) return false;
+  if (mixes_) units -= std::min(units, roomOnDevice() / kUnit);
+  if (units < kManyUnits) return false;
+  const Gap& gap = *std::ranges::max_element(reserved_.gaps, {}, &Gap::lacking);
+  wanted_ = {std::uint32_t(units), newPageUnits(state_, request_, gap, false)};
+  return true;
+}
+
+void Mover::grow() {
   for (Gap& gap : reserved_.gaps) {
     while (gap.at < gap.end) {
-      PhysicalPage* page = create(newPageUnits(state_, request_, gap, pressed_), late);
+      PhysicalPage* page = create(gap);
       if (page == nullptr) return;
       reserved_.steps.push_back({page, gap.at});
       gap.at += page->units;
@@ -317,24 +351,29 @@ void Mover::grow(bool late) {
 
 // The record comes before the page. Without one nobody would know of a page that the device will
 // not take back.
-PhysicalPage* Mover::create(std::uint32_t units, bool late) {
+PhysicalPage* Mover::create(const Gap& gap) {
+  const std::uint32_t units = newPageUnits(state_, request_, gap, pressed_);
   if (mixes_ && heap_.overflow() && !device_full_) {
-    if (PhysicalPage* const page = createOnDevice(units, late)) return page;
+    if (PhysicalPage* const page = createOnDevice(units)) return page;
     device_full_ = true;
   }
-  return createOf(pagesOf(heap_), units, late);
+  if (made_ != nullptr && !made_->empty() && made_->front().units <= gap.lacking()) {
+    ++state_.counters.created;
+    return &state_.table.adopt(*made_);
+  }
+  return createOf(pagesOf(heap_), units);
 }
 
 // As large a page as the device has room for. It does not tell, so each attempt is half as large.
-PhysicalPage* Mover::createOnDevice(std::uint32_t most, bool late) {
+PhysicalPage* Mover::createOnDevice(std::uint32_t most) {
   const std::uint64_t left = state_.core.limit.left() / kUnit;
   for (auto units = std::uint32_t(std::min<std::uint64_t>(most, left)); units > 0; units /= 2) {
-    if (PhysicalPage* const page = createOf(PageKind::kDevice, units, late)) return page;
+    if (PhysicalPage* const page = createOf(PageKind::kDevice, units)) return page;
   }
   return nullptr;
 }
 
-PhysicalPage* Mover::createOf(PageKind kind, std::uint32_t units, bool late) {
+PhysicalPage* Mover::createOf(PageKind kind, std::uint32_t units) {
   const std::uint64_t bytes = units * kUnit;
   if (!state_.core.admit(kind, bytes)) return nullptr;
   PhysicalPage* made = nullptr;
@@ -356,8 +395,9 @@ PhysicalPage* Mover::createOf(PageKind kind, std::uint32_t units, bool late) {
   if (kind == PageKind::kDevice)  // the budget is about the device's pages
     state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));
   ++state_.counters.created;
+  if (kind == PageKind::kOverflow)
+    state_.core.overflow_counts.noteReserved(state_.core.overflow.reserved());
   made->handle = page.value();
-  made->late = late;
   return made;
 }
 

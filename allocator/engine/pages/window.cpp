@@ -13,8 +13,7 @@ class Walk {
     window_.from = window_.to = from;
   }
 
-  /// The window that begins in `first`, or none. `first` is a free block, which is taken whole, or
-  /// a hole, and then the walk begins in it.
+  /// The window that begins in `first`, a free block or a hole, or none.
   std::optional<Window> windowIn(Block& first) {
     window_.range = &rangeOf(first);
     window_.first = &first;
@@ -71,15 +70,17 @@ class Walk {
     return true;
   }
 
-  // A page that is taken back into use must not come from the window itself, nor from the block
-  // that its end cuts in two.
+  // A page that is taken back into use must not come from the window itself, nor from the blocks
+  // that its ends cut in two.
   bool revivalsAreElsewhere() const {
     if (window_.revivals == 0) return true;
     bool elsewhere = true;
+    const Block& first = *window_.first;
+    const Address begin = first.isFree() ? first.address() : window_.from;
     forEachMapping(*window_.range, window_.from, window_.to, [&](const Mapping& mapping) {
-      if (mapping.isCurrent() || mapping.page->parked) return;
+      if (mapping.isCurrent()) return;
       const Mapping& now = *mapping.page->current;
-      elsewhere &= now.range != window_.range || now.place() < window_.from ||
+      elsewhere &= now.range != window_.range || now.placeEnd() <= begin ||
                    now.place() >= std::max(window_.to, reach_);
     });
     return elsewhere;
@@ -126,8 +127,11 @@ void forEachStart(Block& hole, const PagesInReach& pages, std::uint64_t bytes, C
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const PagesInReach& pages,
                                  std::uint64_t& last, const PageRange* only) {
   const std::uint64_t bytes = request.rounded();
+  const bool large = request.kind == SizeKind::kLarge;
+  const Address least = large ? heap.rounds().frozenFrom() : 0;
   std::optional<Window> best;
   const auto consider = [&](Block& first, Address from) {
+    if (from < least) return;
     const std::optional<Window> window = Walk(pages, ++last, bytes, from).windowIn(first);
     if (window && (!best || window->betterThan(*best))) best = window;
   };
@@ -140,6 +144,32 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const Pages
     if (only == nullptr) forEachStart(*hole, pages, bytes, consider);
   }
   return best;
+}
+
+// The block that covers a place of the heap's; null if that is in none of its segments now.
+static Block* covering(Heap& heap, SizeKind kind, Address at) CISTERN_REQUIRES(heap.mutex()) {
+  for (const Segment* in = heap.layout(kind).segments(); in; in = in->next) {
+    if (Block* const block = in->covering(at)) return block;
+  }
+  return nullptr;
+}
+
+// In a hole the window begins with the page that the block begins in.
+std::optional<Window> windowAt(Heap& heap, const Request& request, const PagesInReach& pages,
+                               std::uint64_t& last, Address at) {
+  Block* const first = covering(heap, request.kind, at);
+  if (first == nullptr || (!first->isFree() && !first->isHole())) return std::nullopt;
+  Address from = at;
+  if (first->isHole()) {
+    const PageRange& range = rangeOf(*first);
+    const Mapping* const there = range.slots[range.unitAt(at)];
+    if (there == nullptr || there->place() < first->address()) return std::nullopt;
+    from = there->place();
+  }
+  auto window = Walk(pages, ++last, at + request.rounded() - from, from).windowIn(*first);
+  if (!window || window->units_to_map > 0) return std::nullopt;
+  window->at = at;
+  return window;
 }
 
 }  // namespace cistern::pages

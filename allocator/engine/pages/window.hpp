@@ -9,8 +9,8 @@
 namespace cistern::pages {
 
 /// [from, to) of a range, in places. Free blocks lie in it whole, except that the last may be cut
-/// at the end of a page. A hole may be in it in part, by units. Each mapping in its holes is stale,
-/// and lies wholly inside the window.
+/// at the end of a page, and the first where a given place is. A hole may be in it in part, by
+/// units. Each mapping in its holes is stale, and lies wholly inside the window.
 struct Window {
   PageRange* range = nullptr;
   Block* first = nullptr;  ///< the free block or hole that `from` lies in
@@ -18,6 +18,7 @@ struct Window {
   Address to = 0;
   std::uint32_t units_to_map = 0;  ///< without a mapping
   std::uint32_t revivals = 0;      ///< stale mappings whose page lies wholly free elsewhere
+  std::optional<Address> at{};     ///< where in it the block shall begin; none: as low as can be
 
   /// The fewest units to map first, then the fewest revivals, then the lowest address.
   bool betterThan(const Window& other) const {
@@ -36,8 +37,7 @@ struct PagesInReach {
 
   bool mayMove(const PhysicalPage& page) const {
     if (own.mayMove(page)) return true;
-    return beside != nullptr && page.kind == PageKind::kDevice && !page.parked &&
-           beside->mayMove(page);
+    return beside != nullptr && page.kind == PageKind::kDevice && beside->mayMove(page);
   }
 };
 
@@ -48,5 +48,9 @@ struct PagesInReach {
 std::optional<Window> bestWindow(Heap& heap, const Request& request, const PagesInReach& pages,
                                  std::uint64_t& last, const PageRange* only = nullptr)
     CISTERN_REQUIRES(heap.mutex());
+/// The window for the block to begin at that place, if it takes no mapping; else none. Pre: the
+/// heap has placed a block there.
+std::optional<Window> windowAt(Heap& heap, const Request& request, const PagesInReach& pages,
+                               std::uint64_t& last, Address at) CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages

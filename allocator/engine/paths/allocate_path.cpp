@@ -15,18 +15,19 @@ inline Request requestOf(Engine& engine, std::size_t bytes, Stream stream, Pool&
 
 // A larger block that the cache has kept goes back first: it may be a neighbour of what is free. So
 // does the rest where nothing free is large enough, one stack after another: it is still no miss.
-inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request)
+// `elsewhere`: see Heap::allocateAsBefore.
+inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request, bool& elsewhere)
     CISTERN_REQUIRES(heap.mutex()) {
-  if (cache == nullptr) return heap.allocate(request);
+  if (cache == nullptr) return heap.allocateAsBefore(request, elsewhere);
   if (cache->mayHave(request.bytes)) [[unlikely]] {
     if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
   }
   if (request.granules > CacheSizes::kSmall && !without(Mechanism::kLastBack))
     cache->blocks().flushLast();
-  Block* block = heap.allocate(request);
-  while (block == nullptr && !without(Mechanism::kStacksFirst) &&
+  Block* block = heap.allocateAsBefore(request, elsewhere);
+  while (block == nullptr && !elsewhere && !without(Mechanism::kStacksFirst) &&
          cache->blocks().flushSome(request.kind))
-    block = heap.allocate(request);
+    block = heap.allocateMovingIn(request);
   if (block != nullptr) cache->blocks().own(*block);
   return block;
 }
@@ -70,12 +71,14 @@ Block& miss(Engine& engine, const Request& request) {
 // Pre: the process is the engine's. In a child of fork a lock may be one that no thread releases.
 inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
   Block* block = nullptr;
-  bool poll = false;
+  bool poll = false, elsewhere = false;
   {
     const MutexLock lock(heap.mutex());
-    block = hit(heap, heap.isRecorded() ? nullptr : cache, request);
+    block = hit(heap, heap.isRecorded() ? nullptr : cache, request, elsewhere);
     poll = block != nullptr && engine.pending.waiting() != 0 && isTimeToPoll(engine, heap);
   }
+  if (elsewhere) [[unlikely]]
+    block = engine.pages.placeAsBefore(heap, request);
   if (block == nullptr) [[unlikely]]
     return miss(engine, request);
   if (poll) [[unlikely]]

@@ -11,7 +11,7 @@ namespace cistern::slow_path {
 
 Block* search(Engine&, Heap& heap, const Request& request) {
   const MutexLock lock(heap.mutex());
-  return heap.allocate(request);
+  return heap.allocateMovingIn(request);
 }
 
 Block* fromCapture(Engine&, Heap& heap, const Request& request) {

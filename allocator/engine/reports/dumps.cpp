@@ -15,9 +15,8 @@
 
 #include "allocator/base/printable.hpp"
 #include "allocator/base/replaced_file.hpp"
-#include "allocator/engine/history/label_tree.hpp"
 #include "allocator/engine/history/recording_text.hpp"
-#include "allocator/engine/reports/snapshot.hpp"
+#include "allocator/engine/reports/histories.hpp"
 
 namespace cistern {
 namespace {
@@ -34,35 +33,6 @@ void writeWhole(const std::string& path, const std::string& text) try {
                                  std::strerror(failure.why)));
 }
 
-// ---- Without a history --------------------------------------------------------------------------
-
-std::uint32_t numberOf(MempoolId_t pool, std::vector<MempoolId_t>& pools) {
-  const auto known = std::ranges::find(pools, pool);
-  const auto number = std::uint32_t(known - pools.begin());
-  if (known == pools.end()) pools.push_back(pool);
-  return number;
-}
-
-void add(HistoryPart& part, const SnapshotSegment& segment) {
-  const std::uint32_t pool = numberOf(segment.pool, part.pools);
-  const auto reserve = [&](Address from, Address end) {
-    if (from == end) return;
-    part.reserved.add(from, {end - from, segment.stream, pool, segment.in_pages, segment.location});
-  };
-  Address from = segment.address;
-  for (const SnapshotBlock& block : segment.blocks) {
-    if (block.use == BlockUse::kUnmapped || block.use == BlockUse::kAsleep) {
-      reserve(from, block.address);
-      from = block.address + block.bytes;
-    }
-    if (block.requested != 0) {
-      part.living.push_back({block.address, block.requested, block.stream, 0, 0, pool,
-                             block.use == BlockUse::kPending});
-    }
-  }
-  reserve(from, segment.address + segment.bytes);
-}
-
 /// A path as one word of a shell's.
 std::string quotedForShell(const std::string& path) {
   const auto plain = [](char c) {
@@ -75,19 +45,6 @@ std::string quotedForShell(const std::string& path) {
   return printable(quoted + "'");
 }
 
-/// The living blocks, and the failure, if there is one.
-HistoryPart present(Engine& engine, HistoryNames& names, const OutOfMemoryReport* failure) {
-  HistoryPart part;
-  part.pools.emplace_back();
-  for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(part, segment);
-  if (failure == nullptr) return part;
-  part.events.push_back({0, 0, failure->requested, failure->stream, names.gather().number,
-                         Labels::current(), numberOf(failure->pool, part.pools),
-                         HistoryKind::kFailed});
-  part.notes.push_back({0, {}, std::make_shared<const OutOfMemoryReport>(*failure)});
-  return part;
-}
-
 void dump(Engine& engine, const std::string& path, const OutOfMemoryReport* failure) {
   std::shared_ptr<HistoryNames> names = engine.history.names();
   HistoryPart part;
@@ -98,7 +55,7 @@ void dump(Engine& engine, const std::string& path, const OutOfMemoryReport* fail
   } else {
     names = std::make_shared<HistoryNames>();
     names->device = engine.deviceName();
-    part = present(engine, *names, failure);
+    part = presentOf(engine, names, failure);
   }
   RecordingText text(names);
   const bool failed = !part.events.empty() && part.events.back().kind == HistoryKind::kFailed;

@@ -165,8 +165,10 @@ std::string exitReport(Engine& engine) {
   line("asked for", asked);
   line("allocated", allocated);
   line("reserved", reserved);
-  text += fmt::format("  {} calls of the device for memory, {} to give it back\n",
-                      stats.num_device_alloc, stats.num_device_free);
+  text += fmt::format(
+      "  {} calls of the device for memory, {} to give it back; {} pages moved; {:.1f} ms in all\n",
+      stats.num_device_alloc, stats.num_device_free, stats.pages.recycled,
+      double(stats.memory_call_ns) / 1e6);
   return text + leaksOf(engine);
 }
 

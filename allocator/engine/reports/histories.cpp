@@ -135,6 +135,17 @@ void beginHistory(Engine& engine, const std::shared_ptr<HistoryNames>& names) {
 
 }  // namespace
 
+HistoryPart presentOf(Engine& engine, const std::shared_ptr<HistoryNames>& names,
+                      const OutOfMemoryReport* failure) {
+  History now;
+  withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
+    now.begin(names);
+    addAll(now, heaps);
+  });
+  if (failure != nullptr) now.failed(*failure);
+  return now.whole();
+}
+
 void recordHistory(Engine& engine, const HistorySettings& settings) {
   if (settings.most_events < 1 || settings.most_events > kMostEvents) {
     throw InvalidArgument(

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <tuple>
 
 #include "allocator/engine/reports/dumps.hpp"
+#include "allocator/engine/reports/report_text.hpp"
 #include "allocator/engine/reports/snapshot.hpp"
 
 namespace cistern {
@@ -12,30 +15,42 @@ namespace {
 
 constexpr std::size_t kHoldersShown = 8;
 
-HeapReport& heapOf(OutOfMemoryReport& report, const SnapshotSegment& segment) {
-  for (HeapReport& heap : report.heaps) {
-    if (heap.pool == segment.pool && heap.stream == segment.stream) return heap;
-  }
+/// Where in the report each heap is: there may be thousands. A heap of overflow has memory of both
+/// places: what lies on the device is told with the stream's other memory there.
+using HeapNumbers = std::map<std::tuple<MempoolId_t, Stream, Location>, std::size_t>;
+
+HeapReport& heapOf(OutOfMemoryReport& report, HeapNumbers& numbers, const SnapshotSegment& segment,
+                   Location at) {
+  const auto [it, added] =
+      numbers.try_emplace({segment.pool, segment.stream, at}, report.heaps.size());
+  if (!added) return report.heaps[it->second];
   HeapReport& heap = report.heaps.emplace_back(HeapReport{segment.pool, segment.stream});
-  heap.location = segment.location;
+  heap.location = at;
   return heap;
 }
 
-void add(OutOfMemoryReport& report, const SnapshotSegment& segment) {
-  HeapReport& heap = heapOf(report, segment);
+// The part of a block that lies in one of the places. What lies elsewhere would not help.
+void add(OutOfMemoryReport& report, HeapNumbers& numbers, const SnapshotSegment& segment,
+         const SnapshotBlock& block, Location at, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  HeapReport& heap = heapOf(report, numbers, segment, at);
+  heap.reserved += bytes;
+  if (block.use == BlockUse::kAllocated || block.use == BlockUse::kAsleep) {
+    heap.allocated += bytes;
+    if (at == report.location) report.holders.push_back({block.address, bytes, block.stream});
+  } else if (block.use == BlockUse::kPending) {
+    heap.pending += bytes;
+  } else {
+    heap.free += bytes;
+    heap.largest_free = std::max(heap.largest_free, bytes);
+  }
+}
+
+void add(OutOfMemoryReport& report, HeapNumbers& numbers, const SnapshotSegment& segment) {
   for (const SnapshotBlock& block : segment.blocks) {
-    if (block.use == BlockUse::kUnmapped || block.use == BlockUse::kAsleep) continue;
-    heap.reserved += block.bytes;
-    if (block.use == BlockUse::kAllocated) {
-      heap.allocated += block.bytes;
-      if (segment.location != report.location) continue;  // its free would not help
-      report.holders.push_back({block.address, block.bytes, block.stream});
-    } else if (block.use == BlockUse::kPending) {
-      heap.pending += block.bytes;
-    } else {
-      heap.free += block.bytes;
-      heap.largest_free = std::max(heap.largest_free, block.bytes);
-    }
+    const std::uint64_t here = block.bytes - block.away - block.on_host;
+    add(report, numbers, segment, block, Location::kDevice, here);
+    add(report, numbers, segment, block, Location::kHost, block.on_host);
   }
 }
 
@@ -73,6 +88,34 @@ void addFreeParts(Engine& engine, const Request& request, OutOfMemoryReport& rep
   std::ranges::sort(report.unused, std::greater(), &UnusedMemory::bytes);
 }
 
+// A capture gives nothing back: what lies free is counted as if it did not. A request that is
+// larger than the device is refused before it waits for queued work. A block that may lie in both
+// places lies beside the stream's heap, and among other blocks there. It needs as little of the
+// device as it does in one of the two.
+void addLack(Engine& engine, const Request& request, OutOfMemoryReport& report) {
+  report.segment = std::max(engine.leastGrowth(request), report.rounded);
+  if (request.capture != nullptr || request.bytes > kLargestRequest) return;
+  const Pool& pool = *request.pool;
+  Heap* const own =
+      pool.isDefault() ? engine.heaps.find(request.stream) : pool.find(request.stream);
+  const PageKind kind = pagesOf(request);
+  const bool at_once = request.rounded() > engine.mostFor(pool);
+  const std::vector<Heap*> overflow = engine.heaps.with(PageKind::kOverflow);
+  std::vector<Heap*> heaps = engine.heaps.with(kind);
+  if (kind == PageKind::kDevice) heaps.insert(heaps.end(), overflow.begin(), overflow.end());
+  const pages::Lack lack = engine.pages.lackOf(own, request, heaps, kind, at_once);
+  report.returnable = lack.free + engine.segments.releasableBytes(heaps);
+  if (!pool.onPages()) return;
+  report.segment = lack.growth;
+  if (kind != PageKind::kDevice || !mayLieInBoth(report)) return;
+  Heap* const beside = own != nullptr ? engine.heaps.beside(*own) : nullptr;
+  const pages::Lack both =
+      engine.pages.lackOf(beside, request, heaps, PageKind::kOverflow, at_once);
+  const std::uint64_t there = both.free - lack.free;
+  report.segment =
+      std::min(both.growth - std::min(there, both.growth), lack.growth + roomBeside(report));
+}
+
 }  // namespace
 
 std::uint64_t deviceFree(Engine& engine) {
@@ -87,27 +130,22 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   report.device = engine.deviceName();
   report.requested = request.bytes;
   report.rounded = std::max(request.rounded(), request.bytes);
-  report.segment = std::max(engine.leastGrowth(request), report.rounded);
   report.pool = request.pool->id();
   report.stream = request.stream;
   report.captured = request.capture != nullptr;
   report.limit = engine.limit.limit();
   report.location = request.pool->location();
   report.host_left = engine.device.hostPageBytesLeft();
-  for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(report, segment);
-  std::erase_if(report.heaps, [](const HeapReport& heap) { return heap.reserved == 0; });
-  for (const HeapReport& heap : report.heaps) {
-    const bool host = heap.location == Location::kHost;
-    (host ? report.host_reserved : report.reserved) += heap.reserved;
-    if (!host) report.allocated += heap.allocated;
-  }
+  HeapNumbers numbers;
+  for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(report, numbers, segment);
+  for (const HeapReport& heap : report.heaps)
+    report.allocated += heap.location == Location::kDevice ? heap.allocated : 0;
   report.overflow_limit = engine.overflow.limit();
   report.overflow_reserved = engine.overflow.reserved();
-  if (report.overflow_reserved > 0) {  // its heaps have memory of both kinds
-    report.reserved = engine.limit.reserved();
-    report.host_reserved = engine.hostPageBytes();
-  }
+  report.reserved = engine.limit.reserved();
+  report.host_reserved = engine.hostPageBytes();
   addFreeParts(engine, request, report);
+  addLack(engine, request, report);
   std::ranges::sort(report.heaps, std::greater(), &HeapReport::reserved);
   std::ranges::stable_sort(report.holders, std::greater(), &HolderReport::bytes);
   if (report.holders.size() > kHoldersShown) report.holders.resize(kHoldersShown);

@@ -129,16 +129,16 @@ static std::string adviceOnHost(const OutOfMemoryReport& r) {
                        formatBytes(kLargestHostBlock));
   }
   const std::string text = whyUnused(r);
-  if (r.host_left < r.segment) {
+  const std::uint64_t need = r.segment - std::min(r.segment, r.returnable);
+  if (r.host_left < need) {
     return text +
            fmt::format("The host admits {} in further pages; {} more would have made it fit.",
-                       formatBytes(r.host_left), formatBytes(r.segment - r.host_left));
+                       formatBytes(r.host_left), formatBytes(need - r.host_left));
   }
   return text + "The device refused a page of host memory, although the host has room.";
 }
 
-// What overflow and the host leave.
-static std::uint64_t roomBeside(const OutOfMemoryReport& r) {
+std::uint64_t roomBeside(const OutOfMemoryReport& r) {
   const std::uint64_t held = std::min(r.overflow_limit, r.overflow_reserved);
   return std::min(r.overflow_limit - held, r.host_left);
 }
@@ -157,14 +157,20 @@ static std::uint64_t beyondOverflow(const OutOfMemoryReport& r) {
   return r.segment - std::min(r.segment, roomBeside(r));
 }
 
-// A large block may lie in both, but for a capture's.
-static bool mayLieInBoth(const OutOfMemoryReport& r) {
+bool mayLieInBoth(const OutOfMemoryReport& r) {
   return r.overflow_limit > 0 && r.rounded >= kPageUnit && !r.captured;
 }
 
 static std::uint64_t deviceNeed(const OutOfMemoryReport& r) {
   return mayLieInBoth(r) ? beyondOverflow(r) : r.segment;
 }
+
+// What this allocator holds once its free memory is back.
+static std::uint64_t heldOf(const OutOfMemoryReport& r) {
+  return r.reserved - std::min(r.reserved, r.returnable);
+}
+
+std::uint64_t OutOfMemoryReport::leastLimit() const { return heldOf(*this) + deviceNeed(*this); }
 
 // How much of overflow would have done in place of `missing` bytes of the device.
 static std::string orOverflow(const OutOfMemoryReport& r, std::uint64_t missing) {
@@ -181,17 +187,17 @@ std::string OutOfMemoryReport::advice() const {
                        formatBytes(device_total),
                        overflow_limit > 0 ? ", and overflow " + formatBytes(overflow_limit) : "");
   }
-  const std::uint64_t room = roomOf(*this), need = deviceNeed(*this);
+  const std::uint64_t need = deviceNeed(*this), least = leastLimit();
+  const std::uint64_t free = device_free + returnable;
   std::string text = adviceOfOverflow(*this) + whyUnused(*this);
-  if (room < need && limit < device_total) {
-    const std::uint64_t higher = need + reserved - limit;
-    text += fmt::format("A limit higher by {}", formatBytes(higher));
-    text += device_free < need
-                ? fmt::format(" and {} more device memory", formatBytes(need - device_free))
-                : orOverflow(*this, higher);
+  if (limit < least && limit < device_total) {
+    text += fmt::format("A limit higher by {}", formatBytes(least - limit));
+    text += free < need ? fmt::format(" and {} more device memory", formatBytes(need - free))
+                        : orOverflow(*this, least - limit);
     return text + " would have made it fit.";
   }
-  const std::uint64_t have = std::min(room, device_free);
+  const std::uint64_t held = heldOf(*this);
+  const std::uint64_t have = std::min(limit > held ? limit - held : 0, free);
   if (have >= need) return text + "The device refused although it reports room.";
   return text + fmt::format(
                     "{} more device memory{} would have made it fit; programs other than "

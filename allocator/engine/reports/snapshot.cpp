@@ -18,6 +18,9 @@ namespace {
 
 /// The blocks of a slice: a fraction of a millisecond, also if none is in the processor's cache.
 constexpr std::size_t kSlice = 4096;
+/// Written whole before it is read. All heaps share one: to clear it takes longer than a small
+/// heap.
+using Slice = std::array<SnapshotBlock, kSlice>;
 /// Between two slices. A thread that waits for the lock wakes up and takes it meanwhile.
 constexpr std::chrono::microseconds kPause{1};
 
@@ -32,32 +35,28 @@ BlockUse useOf(const Block& block) {
   return cached ? BlockUse::kFree : BlockUse::kPending;
 }
 
-// Whether some of its memory is away. Pre: the page backing's lock is held.
-bool isAway(const Block& block) {
-  const pages::PageRange& range = pages::rangeOf(block);
-  std::uint32_t unit = range.unitAt(block.address());
-  for (; unit < range.unitAt(block.end() + pages::kUnit - 1); ++unit) {
-    if (range.slots[unit] == nullptr) return true;
-  }
-  return false;
-}
-
+// A block may be freed while its pool sleeps. Pre, if it sleeps: the page backing's lock is held.
 SnapshotBlock pictureOf(const Heap& heap, const Block& block, bool sleeps) {
+  const auto isThere = [](const pages::Mapping& mapping) { return mapping.isCurrent(); };
   BlockUse use = useOf(block);
-  const bool used = use == BlockUse::kAllocated || use == BlockUse::kPending;
-  if (used && sleeps && isAway(block)) use = BlockUse::kAsleep;
+  std::uint64_t away = use == BlockUse::kUnmapped ? block.bytes() : 0;
+  if (sleeps) away = block.bytes() - pages::bytesIn(block, isThere);
+  if (use == BlockUse::kAllocated && away > 0) use = BlockUse::kAsleep;
+  const bool used = use != BlockUse::kFree && use != BlockUse::kUnmapped;
   return {deviceAddress(block),
           block.bytes(),
           used ? ownership::requested(block) : 0,
           used ? heap.streamOf(block) : heap.stream(),
           use,
-          0};
+          0,
+          away};
 }
 
 /// Looks at one heap. Holds its lock for a slice at a time.
 class HeapWalk {
  public:
-  HeapWalk(Engine& engine, Heap& heap) : engine_(engine), heap_(heap) {}
+  HeapWalk(Engine& engine, Heap& heap, Slice& slice)
+      : engine_(engine), heap_(heap), slice_(slice) {}
 
   void addTo(std::vector<SnapshotSegment>& all) {
     emptyCaches();
@@ -150,8 +149,9 @@ class HeapWalk {
     count_ = 0;
     const Block* block = find(segment, place);
     for (; block != nullptr && count_ < kSlice; block = block->next) {
-      slice_[count_] = pictureOf(heap_, *block, sleeps_ && heap_.asleep());
-      if (on_host && !block->isHole()) noteOnHost(*block, slice_[count_]);
+      const bool sleeps = sleeps_ && heap_.asleep();
+      slice_[count_] = pictureOf(heap_, *block, sleeps);
+      if (on_host && (sleeps || !block->isHole())) noteOnHost(*block, slice_[count_]);
       if (block->address() != place.at) beginAt(segment.onDevice(place.at), slice_[count_]);
       ++count_;
       place = {block->end(), block};
@@ -170,7 +170,8 @@ class HeapWalk {
     part.bytes -= address - part.address;
     part.address = address;
     part.requested = 0;
-    part.on_host = std::min(part.on_host, part.bytes);
+    part.away = std::min(part.away, part.bytes);
+    part.on_host = std::min(part.on_host, part.bytes - part.away);
     if (part.use != BlockUse::kUnmapped) part.use = BlockUse::kFree;
   }
 
@@ -184,6 +185,7 @@ class HeapWalk {
       if (joins) {
         picture.blocks.back().bytes += block.bytes;
         picture.blocks.back().on_host += block.on_host;
+        picture.blocks.back().away += block.away;
       } else {
         picture.blocks.push_back(block);
       }
@@ -194,7 +196,7 @@ class HeapWalk {
   Heap& heap_;
   bool sleeps_ = false;  ///< asleep as the walk began
   std::size_t count_ = 0;
-  std::array<SnapshotBlock, kSlice> slice_;
+  Slice& slice_;
 };
 
 }  // namespace
@@ -204,8 +206,8 @@ class HeapWalk {
 Snapshot snapshotOf(Engine& engine) {
   Snapshot snapshot;
   snapshot.device = engine.deviceName();
-  for (Heap* heap : engine.heaps.all())
-    std::make_unique<HeapWalk>(engine, *heap)->addTo(snapshot.segments);
+  const auto slice = std::make_unique<Slice>();
+  for (Heap* heap : engine.heaps.all()) HeapWalk(engine, *heap, *slice).addTo(snapshot.segments);
   std::vector<SnapshotSegment>& all = snapshot.segments;
   std::ranges::stable_sort(all, {}, &SnapshotSegment::address);
   std::vector<SnapshotSegment> once;

@@ -31,9 +31,12 @@ std::string snapshotJson(const Snapshot& snapshot) {
           end, R"({}{{"address":"{:#x}","size":{},"requested":{},"state":"{}","stream":"{:#x}")",
           &block == &of.blocks.front() ? "\n" : ",\n", block.address, block.bytes, block.requested,
           blockUseName(block.use), block.stream.raw);
-      const bool has_memory = block.use != BlockUse::kUnmapped && block.use != BlockUse::kAsleep;
+      const bool has_memory = block.away < block.bytes;
       const bool says = block.on_host > 0 || (has_memory && of.location == Location::kHost);
       if (says) fmt::format_to(end, R"(,"on_host":{})", block.on_host);
+      const bool sleeps = block.use == BlockUse::kUnmapped || block.use == BlockUse::kAsleep;
+      if (block.away != (sleeps ? block.bytes : 0))
+        fmt::format_to(end, R"(,"away":{})", block.away);
       text += '}';
     }
     text += "]}";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "allocator/base/check.hpp"
@@ -22,7 +23,9 @@ class FallingAsleep {
         pools_(pools),
         otherwise_(otherwise),
         report_(report),
-        plan_(stateOf(engine)) {}
+        plan_(stateOf(engine)) {
+    for (const SleepingPool& of : pools) ours_.insert(of.pool);
+  }
 
   bool run() {
     if (!mark()) return false;
@@ -55,7 +58,7 @@ class FallingAsleep {
       heaps_.insert(heaps_.end(), heaps.begin(), heaps.end());
     }
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
-    plan_.look(pools_, heaps_);
+    plan_.look(heaps_);
     for (SleepingPool& of : pools_) {
       const std::vector<AddressRange> live = plan_.toSave(of, otherwise_);
       report_.live += bytesOfRanges(live);
@@ -73,9 +76,7 @@ class FallingAsleep {
     return true;
   }
 
-  bool isOurs(const Pool& pool) const {
-    return std::ranges::any_of(pools_, [&](const SleepingPool& of) { return of.pool == &pool; });
-  }
+  bool isOurs(const Pool& pool) const { return ours_.contains(&pool); }
 
   // A page may be mapped where it lay before, and where work that is queued still uses it.
   bool anyStillUsed() CISTERN_REQUIRES(engine_.pages.mutex()) {
@@ -90,14 +91,16 @@ class FallingAsleep {
   template <class Visit>
   void forEachSpare(Visit visit) CISTERN_REQUIRES(engine_.pages.mutex()) {
     for (const pages::PhysicalPage& page : engine_.pages.state().table.pages()) {
-      if (!page.spare() || page.counted_by == nullptr) continue;
-      if (isOurs(page.counted_by->pool())) visit(page);
+      if (!page.spare()) return;  // spares come first
+      if (page.counted_by != nullptr && isOurs(page.counted_by->pool())) visit(page);
     }
   }
   void noteSpares() CISTERN_REQUIRES(engine_.pages.mutex()) {
     forEachSpare([&](const pages::PhysicalPage& page) {
       const Address at = page.mappings.empty() ? 0 : page.mappings.front()->deviceAddress();
-      noteStayed({page.counted_by->pool().id(), at, page.bytes(), WhyStayed::kRefused});
+      const bool device = page.kind == PageKind::kDevice;
+      noteStayed({page.counted_by->pool().id(), at, page.bytes(),
+                  device ? WhyStayed::kRefused : WhyStayed::kOnHost});
     });
   }
 
@@ -155,11 +158,10 @@ class FallingAsleep {
     pages::State& state = engine_.pages.state();
     const StayedMemory memory{planned.page->current->range->home->pool().id(), planned.address(),
                               planned.page->bytes(), planned.stays.value_or(WhyStayed::kRefused)};
-    if (planned.stays || !pages::putAway(state, *planned.page, planned.record))
-      return noteStayed(memory);
-    pages::SleepingPage& asleep = state.sleeping.back();
-    if (asleep.kept) return noteStayed(memory);
-    if (!planned.used) state.sleeping.pop_back();
+    const pages::SleepingPage* const asleep =
+        planned.stays ? nullptr : pages::putAway(state, *planned.page, planned.record);
+    if (asleep == nullptr || asleep->kept) return noteStayed(memory);
+    if (!planned.used) state.notes.of(*asleep->heap).sleeping.pop_back();
   }
 
   void noteStayed(const StayedMemory& memory) noexcept {
@@ -169,6 +171,7 @@ class FallingAsleep {
 
   Engine& engine_;
   std::vector<SleepingPool>& pools_;
+  std::unordered_set<const Pool*> ours_;
   const Contents otherwise_;
   SleepReport& report_;
   SleepPlan plan_;

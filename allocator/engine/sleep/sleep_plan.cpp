@@ -22,25 +22,29 @@ bool isExported(const PhysicalPage& page) {
 
 }  // namespace
 
-void SleepPlan::look(const std::vector<SleepingPool>& pools, const std::vector<Heap*>& heaps) {
-  heaps_ = heaps;
-  for (PhysicalPage& page : state_.table.pages()) {
-    if (page.current == nullptr) continue;
-    const Pool& pool = page.current->range->home->pool();
-    if (std::ranges::none_of(pools, [&](const auto& of) { return of.pool == &pool; })) continue;
-    PlannedPage& planned = pages_.emplace_back();
-    planned.page = &page;
-    planned.record = pages::recordFor(page);
-    planned.used = page.holds.any();
-    if (isExported(page)) planned.stays = WhyStayed::kExported;
-    if (page.kind != PageKind::kDevice) planned.stays = WhyStayed::kOnHost;
+void SleepPlan::look(const std::vector<Heap*>& heaps) {
+  for (Heap* heap : heaps) {
+    heap->mutex().assertHeld();
+    parts_[&heap->pool()].heaps.push_back(heap);
+    pages::forEachCurrent(*heap, [this](const Mapping& mapping) { add(*mapping.page); });
   }
   std::ranges::sort(pages_, {}, &PlannedPage::address);
   for (std::size_t i = 0; i < pages_.size(); ++i) number_of_[pages_[i].page] = i;
-  for (Heap* heap : heaps_) {
+  for (Heap* heap : heaps) {
     heap->mutex().assertHeld();
     lookAt(*heap);
   }
+  noteGoing();
+}
+
+void SleepPlan::add(PhysicalPage& page) {
+  PlannedPage& planned = pages_.emplace_back();
+  planned.page = &page;
+  planned.record = pages::recordFor(page);
+  planned.used = page.holds.any();
+  if (isExported(page)) planned.stays = WhyStayed::kExported;
+  if (page.kind != PageKind::kDevice) planned.stays = WhyStayed::kOnHost;
+  ++pages_of_[page.current->range->home];
 }
 
 void SleepPlan::lookAt(Heap& heap) {
@@ -57,32 +61,24 @@ void SleepPlan::lookAt(Heap& heap) {
   });
 }
 
-std::size_t SleepPlan::countOf(const Heap& heap) const {
-  return std::size_t(std::ranges::count_if(pages_, [&](const PlannedPage& planned) {
-    return planned.page->current->range->home == &heap;
-  }));
-}
-
 // ---- Bytes --------------------------------------------------------------------------------------
 
-// The memory of the pool that goes.
-std::vector<AddressRange> SleepPlan::going(const Pool& pool) const {
-  std::vector<AddressRange> ranges;
+void SleepPlan::noteGoing() {
   for (const PlannedPage& planned : pages_) {
-    const bool of_pool = &planned.page->current->range->home->pool() == &pool;
-    if (of_pool && !planned.stays)
-      ranges.push_back({planned.address(), planned.address() + planned.page->bytes()});
+    if (planned.stays) continue;
+    parts_[&planned.page->current->range->home->pool()].going.push_back(
+        {planned.address(), planned.address() + planned.page->bytes()});
   }
-  return merged(ranges);
+  for (auto& [pool, part] : parts_) part.going = merged(part.going);
 }
 
 // The blocks whose bytes have that fate.
 std::vector<AddressRange> SleepPlan::blocksOf(const Pool& pool, Contents contents,
                                               Contents otherwise) {
   std::vector<AddressRange> ranges;
-  for (Heap* heap : heaps_) {
+  for (Heap* heap : parts_[&pool].heaps) {
+    noteSteps(1);
     heap->mutex().assertHeld();
-    if (&heap->pool() != &pool) continue;
     forEachBlock(*heap, [&](const Block& block) {
       heap->mutex().assertHeld();
       if (!isLive(block) || heap->contentsOf(block, otherwise) != contents) return;

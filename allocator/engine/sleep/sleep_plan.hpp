@@ -25,27 +25,36 @@ class SleepPlan {
  public:
   explicit SleepPlan(pages::State& state) : state_(state) {}
 
-  /// Notes the pages, and which of them stay. Throws std::bad_alloc.
-  void look(const std::vector<SleepingPool>& pools, const std::vector<Heap*>& heaps);
+  /// Notes the pages of the heaps, which are all of the pools, and which of them stay. Throws
+  /// std::bad_alloc.
+  void look(const std::vector<Heap*>& heaps);
   /// The bytes of one of the pools that are to be copied, and those to be cleared at wake. Throws
   /// std::bad_alloc.
   std::vector<AddressRange> toSave(const SleepingPool& of, Contents otherwise);
   std::vector<AddressRange> toClear(const Pool& pool, Contents otherwise);
 
   /// The memory of one of the pools that goes.
-  std::vector<AddressRange> going(const Pool& pool) const;
+  const std::vector<AddressRange>& going(const Pool& pool) { return parts_[&pool].going; }
 
   std::vector<PlannedPage>& pages() { return pages_; }
   /// How many pages the heap has.
-  std::size_t countOf(const Heap& heap) const;
+  std::size_t countOf(const Heap& heap) { return pages_of_[&heap]; }
 
  private:
+  /// What the plan has of one of the pools.
+  struct Part {
+    std::vector<Heap*> heaps;
+    std::vector<AddressRange> going;
+  };
+  void add(pages::PhysicalPage& page);
   void lookAt(Heap& heap);
+  void noteGoing();
   void addCurrent(const AddressRange& range, std::vector<AddressRange>& to) const;
   std::vector<AddressRange> blocksOf(const Pool& pool, Contents contents, Contents otherwise);
 
   pages::State& state_;
-  std::vector<Heap*> heaps_;
+  std::unordered_map<const Pool*, Part> parts_;
+  std::unordered_map<const Heap*, std::size_t> pages_of_;
   std::vector<PlannedPage> pages_;  ///< by address
   std::unordered_map<const pages::PhysicalPage*, std::size_t> number_of_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
+#include <unordered_map>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
@@ -45,11 +46,6 @@ class WakingUp {
   }
 
  private:
-  bool isOurs(const Pool& pool) const {
-    return std::ranges::any_of(pools_, [&](const SleepingPool* of) { return of->pool == &pool; });
-  }
-  bool isOurs(const SleepingPage& page) const { return isOurs(page.heap->pool()); }
-
   // ---- Choosing ---------------------------------------------------------------------------------
 
   // Pages whose blocks were all freed are not made: their addresses stay holes.
@@ -62,9 +58,7 @@ class WakingUp {
     }
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
     std::vector<SleepingPage*> all;
-    for (SleepingPage& page : engine_.pages.state().sleeping) {
-      if (isOurs(page)) all.push_back(&page);
-    }
+    for (Heap* heap : heaps_) lookAt(*heap, all);
     std::ranges::sort(all, [](const SleepingPage* a, const SleepingPage* b) {
       const pages::VacantRange &x = a->currentRange(), &y = b->currentRange();
       return x.range != y.range ? x.range->base < y.range->base : x.unit < y.unit;
@@ -75,12 +69,22 @@ class WakingUp {
     }
     joinNeighbours();
     std::ranges::sort(wanted_, {}, &SleepingPage::deviceAddress);
-    for (const pages::PhysicalPage& page : engine_.pages.state().table.pages()) {
-      if (page.current == nullptr || !isOurs(page.current->range->home->pool())) continue;
-      const Address at = page.current->deviceAddress();
-      stayed_.push_back({at, at + page.bytes()});
-    }
+    for (const SleepingPage* page : wanted_) ++pages_of_[page->heap];
     made_.assign(wanted_.size(), false);
+  }
+
+  // Pages that the heap had, and those that it still has.
+  void lookAt(Heap& heap, std::vector<SleepingPage*>& asleep)
+      CISTERN_REQUIRES(engine_.pages.mutex()) {
+    heap.mutex().assertHeld();
+    std::list<SleepingPage>& of_heap = engine_.pages.state().notes.of(heap).sleeping;
+    noteSteps(of_heap.size());
+    for (SleepingPage& page : of_heap) asleep.push_back(&page);
+    pages::forEachCurrent(heap, [&](const pages::Mapping& mapping) {
+      const Address at = mapping.deviceAddress();
+      stayed_.push_back({at, at + mapping.bytes()});
+      ++pages_of_[&heap];
+    });
   }
 
   // Neighbours that nobody holds come back as one page: each page takes four calls. All that may
@@ -96,7 +100,10 @@ class WakingUp {
       joins ? pages::join(*left.back(), *page) : left.push_back(page);
     }
     wanted_.swap(left);
-    engine_.pages.state().sleeping.remove_if([](const SleepingPage& page) { return page.joined; });
+    for (const Heap* heap : heaps_) {
+      engine_.pages.state().notes.of(*heap).sleeping.remove_if(
+          [](const SleepingPage& page) { return page.joined; });
+    }
   }
 
   static bool hasBlocks(const SleepingPage& page, AscendingSearch& search) {
@@ -208,19 +215,15 @@ class WakingUp {
       throw;
     }
     for (Waking& one : waking) pages::bindAgain(state, one);
-    state.sleeping.remove_if([&](const SleepingPage& page) { return isOurs(page); });
+    for (const Heap* heap : heaps_) state.notes.of(*heap).sleeping.clear();
     for (Heap* heap : heaps_) wake(*heap);
     for (const SleepingPool* of : pools_) of->pool->asleep = false;
   }
 
   // Each page may be filled in two pieces that end within holes; those that stayed, too.
-  void prepare(Heap& heap) CISTERN_REQUIRES(engine_.pages.mutex()) {
+  void prepare(Heap& heap) {
     heap.mutex().assertHeld();
-    std::size_t count = 1;
-    for (const SleepingPage* page : wanted_) count += page->heap == &heap ? 1 : 0;
-    for (const pages::PhysicalPage& page : engine_.pages.state().table.pages())
-      count += page.current && page.current->range->home == &heap ? 1 : 0;
-    pages::prepareMoves(heap, count);
+    pages::prepareMoves(heap, 1 + pages_of_[&heap]);
   }
 
   static void wake(Heap& heap) noexcept {
@@ -251,7 +254,8 @@ class WakingUp {
   std::vector<Heap*> heaps_;
   std::vector<SleepingPage*> wanted_;  ///< by address on the device
   std::vector<AddressRange> stayed_;   ///< pages of the pools that are there, in no order
-  std::vector<bool> made_;             ///< which of them this wake has begun to make
+  std::unordered_map<const Heap*, std::size_t> pages_of_;  ///< of both
+  std::vector<bool> made_;  ///< which of wanted_ this wake has begun to make
 };
 
 }  // namespace

@@ -43,7 +43,9 @@ class StreamProgress {
   static constexpr std::size_t kFew = bound(32), kAll = SIZE_MAX;
   /// How many heaps share a look, and how many a request looks at before it grows. So the request's
   /// cost is bounded, however many heaps there are. A request that would be refused looks at all.
+  /// They share one mark, because each mark asks all streams.
   static constexpr std::size_t kHeapsAtOnce = bound(16), kMostHeaps = bound(64);
+  static constexpr std::size_t heapsAtOnce(bool all) { return all ? SIZE_MAX : kHeapsAtOnce; }
 
   StreamProgress(Device& device, EventPool& events, KnownStreams& streams)
       : device_(device), events_(events), streams_(streams) {}

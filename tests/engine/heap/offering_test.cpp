@@ -90,23 +90,6 @@ TEST_CASE("a heap is looked into again when memory is freed there, or comes", "[
   rig.auditAll();
 }
 
-static void setParked(Heap& heap, std::uint64_t bytes) {
-  const MutexLock lock(heap.mutex());
-  heap.parked_bytes = bytes;
-}
-
-TEST_CASE("a heap that has parked pages is never left out", "[engine][part]") {
-  OfferingRig rig;
-  rig.make(1);
-  setParked(*rig.made[0], kPageUnit);
-  OfferingRig::withdraw(*rig.made[0]);
-  CHECK(rig.found() == Numbers{0});
-  CHECK(OfferingRig::offers(*rig.made[0]));
-  setParked(*rig.made[0], 0);
-  OfferingRig::withdraw(*rig.made[0]);
-  CHECK(rig.found().empty());
-}
-
 TEST_CASE("a heap of segments has something for others only when one is wholly free",
           "[engine][part]") {
   OfferingRig rig;

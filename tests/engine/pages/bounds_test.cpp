@@ -67,7 +67,7 @@ TEST_CASE("mappings that moved pages left behind are removed at later misses", "
   void* held = rig.allocator.allocate(kKiB, stream);
   for (int i = 0; i < 40; ++i) {
     moveOften(rig, stream, 20);
-    CHECK(viewsOf(rig.sim()) <= 4 * pagesThere(rig.allocator) + 64);
+    CHECK(viewsOf(rig.sim()) <= 6 * pagesThere(rig.allocator) + 64);
   }
   CHECK(pagesOf(rig.allocator).recycled > 100);
   CHECK(pagesOf(rig.allocator).retired > 0);
@@ -83,7 +83,7 @@ TEST_CASE("mappings that moved pages left behind are removed in the background",
   void* held = rig.allocator.allocate(kKiB, stream);
   moveOften(rig, stream, 400);
   rig.sim().synchronizeDevice().orThrow();
-  CHECK(eventually([&] { return viewsOf(rig.sim()) <= 3 * pagesThere(rig.allocator) + 64; }));
+  CHECK(eventually([&] { return viewsOf(rig.sim()) <= 5 * pagesThere(rig.allocator) + 64; }));
   CHECK(pagesOf(rig.allocator).retired > 0);
   rig.allocator.free(held);
 }
@@ -121,12 +121,12 @@ TEST_CASE("mappings stay while the work that uses them is queued", "[engine][pag
   (void)rig.allocator.allocate(kKiB, stream);
   rig.work.delay(stream, 1'000 * kLongNs);
   moveOften(rig, stream, 39);
-  REQUIRE(viewsOf(rig.sim()) > 3 * pagesThere(rig.allocator) + 64);
+  REQUIRE(viewsOf(rig.sim()) > 5 * pagesThere(rig.allocator) + 64);
   CHECK(countOf(rig.sim(), Call::kUnmap) == 0);
   rig.sim().synchronizeDevice().orThrow();
   moveOften(rig, stream, 1);
   (void)rig.allocator.allocate(200 * kMiB, stream);  // a miss
-  CHECK(viewsOf(rig.sim()) <= 4 * pagesThere(rig.allocator) + 64);
+  CHECK(viewsOf(rig.sim()) <= 6 * pagesThere(rig.allocator) + 64);
 }
 
 TEST_CASE("a program that repeats itself comes to make no device calls", "[engine][pages]") {
@@ -180,9 +180,9 @@ TEST_CASE("a program that repeats itself on two streams comes to make no device 
         rig.allocator.free(rig.allocator.allocate(kKiB, third));
       CHECK(nowOf(rig.allocator, Stat::kActive) == nowOf(rig.allocator, Stat::kAllocation));
     };
-    for (int i = 0; i < 8; ++i) round();
+    for (int i = 0; i < 12; ++i) round();
     const std::uint64_t calls = mappingCalls(rig.sim());
-    round();
+    for (int i = 0; i < 2; ++i) round();
     CHECK(mappingCalls(rig.sim()) == calls);
     rig.allocator.free(held);
   }

@@ -22,7 +22,7 @@ class PagesScenario {
     rest();
     work_.sim().advanceHost(10'000'000);
     allocator_.emptyCache();
-    moveOn(a);
+    for (int i = 0; i < 3; ++i) moveOn(a);
     void* taken = use(b, take(88 * kMiB, b));  // a's pages, after a's work
     rest();
     allocator_.free(taken);

@@ -113,19 +113,4 @@ TEST_CASE("where frees were forgotten a page is as young as its free block", "[e
   CHECK(second.last_use == 3);
 }
 
-TEST_CASE("a parked page may come back to the heap that has parked it", "[engine][part]") {
-  ScanRig rig;
-  pages::PhysicalPage& page = rig.table.addPage(Page{77}, 1);
-  page.parked = true;
-  page.counted_by = &rig.heap;
-  Heap other(rig.pool, Stream{2}, rig.pool.heapOptions(), rig.totals);
-  const MutexLock lock(rig.heap.mutex());
-  const FreePageScan scan(rig.heap, rig.scans);
-  CHECK(scan.mayMove(page));
-  page.counted_by = &other;
-  CHECK_FALSE(scan.mayMove(page));
-  page.parked = false;
-  CHECK_FALSE(scan.mayMove(page));  // nor does it lie free anywhere
-}
-
 }  // namespace cistern::test

@@ -101,6 +101,36 @@ TEST_CASE("where new pages are to be had the window is behind all that was ever 
   CHECK(rig.isAt(rig.windowFor(5 * kUnit), 3, 8));
 }
 
+TEST_CASE("a block returns to its place where pages that lie free can come back there",
+          "[engine][part]") {
+  WindowsRig rig(8);
+  Mapping& free_now = rig.page(rig.only, 6);
+  rig.used(5);
+  rig.stale(*free_now.page, rig.only, 1);
+  rig.page(rig.only, 2);
+  const Address at = rig.only.placeOfUnit(1) + 3 * kGranule;
+  const std::optional<Window> window = rig.windowAt(kUnit, at);
+  CHECK(rig.isAt(window, 1, 3));  // the page that it begins in, and half of the next
+  CHECK((window->units_to_map == 0 && window->revivals == 1 && window->at == at));
+  CHECK_FALSE(rig.windowAt(2 * kUnit, at));                   // nothing is mapped at unit 3
+  CHECK_FALSE(rig.windowAt(kUnit, rig.only.placeOfUnit(0)));  // nor at unit 0
+  CHECK_FALSE(rig.windowAt(kUnit, rig.only.placeOfUnit(5)));  // in use
+  CHECK(rig.windowAt(kUnit, rig.only.placeOfUnit(6)));        // free as it is
+  rig.allocateAt(rig.only, 6 * kUnit, kGranule);
+  CHECK_FALSE(rig.windowAt(kUnit, at));  // the page that was there is in use
+  CHECK(rig.windowAt(kUnit - 4 * kGranule, rig.only.placeOfUnit(2) + kGranule));
+}
+
+TEST_CASE("no page returns to a place out of the free block that the place cuts",
+          "[engine][part]") {
+  WindowsRig rig(4);
+  Mapping& below = rig.page(rig.only, 0);
+  rig.page(rig.only, 1);
+  rig.stale(*below.page, rig.only, 2);
+  CHECK(rig.windowAt(kUnit, rig.only.placeOfUnit(1)));
+  CHECK_FALSE(rig.windowAt(2 * kUnit, rig.only.placeOfUnit(1)));
+}
+
 TEST_CASE("where there is no hole there is no window", "[engine][part]") {
   WindowsRig rig(2);
   rig.page(rig.only, 0, 2);

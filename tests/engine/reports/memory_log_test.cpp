@@ -85,6 +85,29 @@ TEST_CASE("what is told of memory adds up to the snapshot", "[engine][log]") {
   if (onPages(rig.allocator)) CHECK(rig.allocator.memoryStats().pages.recycled > 0);
 }
 
+TEST_CASE("what is told of pages says which of it took a device call", "[engine][pages][log]") {
+  SimRig rig("background_thread:false");
+  const Streams streams(rig.allocator, 2);
+  rig.allocator.recordMemoryEvents(true);
+  std::uint64_t mapped = 0, unmapped = 0, revived = 0;
+  const auto look = [&] {
+    for (const MemoryEvent& event : rig.allocator.takeMemoryEvents()) {
+      const bool maps = event.action == MemoryAction::kPageMap;
+      if (event.stays_mapped)
+        revived += maps ? 1 : 0;
+      else
+        ++(maps ? mapped : unmapped);
+    }
+  };
+  churn(rig, streams, look);
+  look();
+  const PageCounts pages = rig.allocator.memoryStats().pages;
+  CHECK(mapped == pages.created + pages.recycled);
+  CHECK(unmapped == pages.returned);
+  CHECK(revived == pages.revived);
+  CHECK((revived > 0 && pages.recycled > 0 && pages.returned > 0));
+}
+
 TEST_CASE("a segment is told of as gone before another thread can have its address",
           "[engine][log]") {
   SimWork work;
