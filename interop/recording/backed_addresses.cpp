@@ -1,5 +1,6 @@
 #include "interop/recording/backed_addresses.hpp"
 
+#include <algorithm>
 #include <iterator>
 
 namespace cistern::recording {
@@ -9,6 +10,18 @@ const Reserved* ReservedRanges::at(std::uint64_t address) const {
   if (after == ranges_.begin()) return nullptr;
   const Reserved& range = std::prev(after)->second;
   return address < range.end ? &range : nullptr;
+}
+
+std::uint64_t ReservedRanges::bytesIn(std::uint64_t begin, std::uint64_t end) const {
+  auto range = ranges_.upper_bound(begin);
+  if (range != ranges_.begin()) --range;
+  std::uint64_t bytes = 0;
+  for (; range != ranges_.end() && range->first < end; ++range) {
+    const std::uint64_t from = std::max(range->first, begin);
+    const std::uint64_t to = std::min(range->second.end, end);
+    if (to > from) bytes += to - from;
+  }
+  return bytes;
 }
 
 void ReservedRanges::add(const Reserved& range) {

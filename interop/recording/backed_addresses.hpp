@@ -30,6 +30,8 @@ class ReservedRanges {
   void remove(std::uint64_t begin, std::uint64_t end);
   /// The range that an address lies in; null if it lies in none.
   const Reserved* at(std::uint64_t address) const;
+  /// The bytes from begin to end that lie in ranges.
+  std::uint64_t bytesIn(std::uint64_t begin, std::uint64_t end) const;
   /// By begin.
   const std::map<std::uint64_t, Reserved>& all() const { return ranges_; }
 

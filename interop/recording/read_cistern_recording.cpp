@@ -43,6 +43,7 @@ class RecordingReader final : private trace::LineSink {
                     line.pool);
   }
   void memoryInHost() override { builder_.setLocation(Location::kHost); }
+  void memoryStaysMapped() override { builder_.setStaysMapped(); }
 
   void failed(std::uint64_t bytes, std::uint64_t stream) override {
     Failure failure;

@@ -134,14 +134,15 @@ class RecordingSink final : public trace::HistorySink {
   std::size_t next_ = 0;  // of annotations_
 };
 
-Recording recordingOf(DeviceHistory& history, const SnapshotTables& tables,
+Recording recordingOf(DeviceHistory& history, const trace::Snapshot& snapshot,
                       const std::string& file) {
   HistorySite site(file, history.device);
-  RecordingSink sink(site, tables, history);
+  RecordingSink sink(site, snapshot.tables, history);
   trace::replayHistory(history, site, sink);
   RecordingBuilder& builder = sink.builder();
   builder.setSource(Source::kPytorch);
   builder.setDevice(trace::gpuName(history.device));
+  for (const std::string& note : snapshot.notes) builder.note(note);
   return builder.finish();
 }
 
@@ -160,7 +161,7 @@ std::vector<Recording> readPytorchRecordings(trace::ByteSource& source, const st
   for (DeviceHistory& history : snapshot.devices) {
     gpus.push_back(trace::gpuName(history.device));
     if (gpu && *gpu != history.device) continue;
-    read.push_back(recordingOf(history, snapshot.tables, file));
+    read.push_back(recordingOf(history, snapshot, file));
   }
   if (gpus.empty()) {
     throw trace::TraceError(

@@ -1,3 +1,6 @@
+#include <string>
+#include <utility>
+
 #include "interop/recording/recording_builder.hpp"
 #include "interop/recording/recording_readers.hpp"
 #include "interop/trace/rmm_lines.hpp"
@@ -24,6 +27,7 @@ class RecordingOfRmm final : public trace::RmmSink {
   }
 
   void elapsed(std::uint64_t delta_us) override { builder_.setDelta(delta_us); }
+  void note(std::string text) override { builder_.note(std::move(text)); }
 
   Recording finish() {
     builder_.setSource(Source::kRmm);

@@ -72,9 +72,9 @@ class SnapshotJson final : public trace::ErrorSite {
     const std::uint64_t stream = bits(block, "stream");
     const std::string state = text(block, "state");
     requireState(state);
-    if (in_pages && state != "unmapped" && state != "asleep") {
-      mapBlock(where.address, bytes, onHost(block, bytes), stream, pool);
-    }
+    const std::uint64_t there =
+        bytes - away(block, bytes, state == "unmapped" || state == "asleep");
+    if (in_pages) mapBlock(where.address, there, onHost(block, there), stream, pool);
     const std::uint64_t requested = number(block, "requested");
     if (state == "allocated" || state == "asleep") {
       builder_.allocate(requested, stream, where);
@@ -83,15 +83,23 @@ class SnapshotJson final : public trace::ErrorSite {
     }
   }
 
-  std::uint64_t onHost(const json& block, std::uint64_t bytes) const {
-    if (!block.contains("on_host")) return location_ == Location::kHost ? bytes : 0;
-    const std::uint64_t on_host = number(block, "on_host");
-    if (on_host > bytes)
-      fail(fmt::format("expected 'on_host' to be at most {}, the size, found {}", bytes, on_host));
-    return on_host;
+  std::uint64_t away(const json& block, std::uint64_t bytes, bool all) const {
+    return block.contains("away") ? part(block, "away", bytes) : all ? bytes : 0;
   }
 
-  // A snapshot does not tell which part of a block lies where: the device's is shown first.
+  std::uint64_t onHost(const json& block, std::uint64_t there) const {
+    if (block.contains("on_host")) return part(block, "on_host", there);
+    return location_ == Location::kHost ? there : 0;
+  }
+
+  std::uint64_t part(const json& block, const char* key, std::uint64_t of) const {
+    const std::uint64_t bytes = number(block, key);
+    if (bytes > of) fail(fmt::format("expected '{}' to be at most {}, found {}", key, of, bytes));
+    return bytes;
+  }
+
+  // A snapshot does not tell which part of a block lies where. The device's is shown first, and
+  // what is away last.
   void mapBlock(std::uint64_t address, std::uint64_t bytes, std::uint64_t on_host,
                 std::uint64_t stream, std::uint32_t pool) {
     const std::uint64_t here = bytes - on_host;

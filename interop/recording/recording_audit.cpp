@@ -41,6 +41,8 @@ void checkNumbers(const Recording& r, const Event& event) {
   CISTERN_CHECK(event.pool < r.pools.size());
   CISTERN_CHECK(event.stream < r.streams.size());
   CISTERN_CHECK(event.location == Location::kDevice || tellsReserved(event));
+  CISTERN_CHECK(!event.stays_mapped || event.kind == EventKind::kMap ||
+                event.kind == EventKind::kUnmap);
   if (event.kind == EventKind::kFailed) {
     CISTERN_CHECK(event.failure < r.failures.size());
     CISTERN_CHECK(event.value == r.failures[event.failure].requested);

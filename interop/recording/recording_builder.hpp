@@ -63,6 +63,8 @@ class RecordingBuilder {
   void setWhere(const Whereabouts& where);
   /// Says more of the last event. Pre: it is one of memory().
   void setLocation(Location location) { recording_.events.back().location = location; }
+  /// Says more of the last event. Pre: it is a kMap or kUnmap.
+  void setStaysMapped() { recording_.events.back().stays_mapped = true; }
   /// Says more of the last event. Pre: it is a failed request.
   void setFailure(Failure failure);
 

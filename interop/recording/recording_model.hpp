@@ -65,6 +65,9 @@ struct Event {
   std::uint32_t failure = 0;  ///< kFailed: an index of Recording::failures
   EventKind kind = EventKind::kAllocate;
   Location location = Location::kDevice;  ///< kReserve … kUnmap: of the memory
+  /// kMap, kUnmap: no device call was made, because the device has the page mapped there before and
+  /// after.
+  bool stays_mapped = false;
 };
 static_assert(sizeof(Event) <= 48);
 
@@ -97,6 +100,7 @@ enum class Source : std::uint8_t { kTrace, kDump, kSnapshot, kPytorch, kRmm };
 ///   and the default stream; node.parent < the node's own number;
 ///   time_us never falls from one event to the next;
 ///   location is kDevice unless the event is one of kReserve … kUnmap;
+///   stays_mapped is false unless the event is a kMap or kUnmap;
 ///   first_recorded <= events.size();
 ///   all texts are UTF-8.
 struct Recording {

@@ -48,17 +48,42 @@ std::string ofOthers(const Shortage& shortage, std::uint64_t missing, std::strin
 
 bool sameSite(const Holder& a, const Holder& b) { return a.stack == b.stack && a.label == b.label; }
 
+/// Whether the request fits without a holder's blocks, if that is known.
+std::optional<bool> fitsWithout(const Shortage& shortage, const Holder& holder) {
+  return shortage.fits_without ? shortage.fits_without(holder) : std::optional<bool>{};
+}
+
 /// How the request fares without a holder's blocks, as the end of a sentence.
 std::string without(const Shortage& shortage, const Holder& holder, std::uint64_t missing) {
-  const std::optional<bool> fits =
-      shortage.fits_without ? shortage.fits_without(holder) : std::optional<bool>{};
-  if (fits) return *fits ? " Without these the request fits." : " Without these it still does not.";
+  if (const std::optional<bool> fits = fitsWithout(shortage, holder))
+    return *fits ? " Without that memory the request fits."
+                 : " Without that memory it still does not.";
   return holder.bytes < missing
              ? fmt::format(" That is less than the {} that are missing.", formatBytes(missing))
              : std::string{};
 }
 
-/// The smallest holder that has enough; else the largest ones together. Those that leak have a
+/// Whether a leak's sentence says what would have helped.
+bool leakHelps(const Shortage& shortage, std::uint64_t missing) {
+  if (shortage.leaking.empty()) return false;
+  const Holder& largest = shortage.leaking.front();
+  return fitsWithout(shortage, largest).value_or(largest.bytes >= missing);
+}
+
+/// The smallest of the holders that have enough, without which the request fits. To find out is
+/// dear, so only a few are tried.
+const Holder* smallestEnough(const Shortage& shortage, const std::vector<Holder>& holders,
+                             std::uint64_t missing) {
+  int tries = 8;
+  for (auto holder = holders.rbegin(); holder != holders.rend() && tries > 0; ++holder) {
+    if (holder->bytes < missing) continue;
+    --tries;
+    if (fitsWithout(shortage, *holder).value_or(true)) return &*holder;
+  }
+  return nullptr;
+}
+
+/// The smallest holder that is enough; else the largest ones together. Those that leak have a
 /// sentence already.
 std::string freeFirst(const recording::Recording& recording, const Shortage& shortage,
                       std::uint64_t missing) {
@@ -67,12 +92,10 @@ std::string freeFirst(const recording::Recording& recording, const Shortage& sho
     if (shortage.leaking.empty() || !sameSite(holder, shortage.leaking.front()))
       holders.push_back(holder);
   }
-  const auto enough = std::find_if(holders.rbegin(), holders.rend(),
-                                   [&](const Holder& h) { return h.bytes >= missing; });
-  if (enough != holders.rend()) {
-    return fmt::format("Free the {} of {} first: they hold {}.{}", countedBlocks(enough->blocks),
-                       nameOf(recording, *enough), formatBytes(enough->bytes),
-                       without(shortage, *enough, missing));
+  if (const Holder* const enough = smallestEnough(shortage, holders, missing)) {
+    return fmt::format("Free the {} of {} first: {} {}.{}", countedBlocks(enough->blocks),
+                       nameOf(recording, *enough), enough->blocks == 1 ? "it holds" : "they hold",
+                       formatBytes(enough->bytes), without(shortage, *enough, missing));
   }
   std::uint64_t bytes = 0;
   std::string names;
@@ -127,9 +150,11 @@ std::vector<std::string> adviceFor(const recording::Recording& recording,
                                     ? shortage.request.bytes - shortage.available
                                     : shortage.request.bytes;
   std::vector<std::string> advice;
-  add(advice, leak(recording, shortage, missing));
+  const bool leak_helps = leakHelps(shortage, missing);
+  if (leak_helps) add(advice, leak(recording, shortage, missing));
   if (!shortage.explained) addReasons(advice, shortage, missing);
   add(advice, freeFirst(recording, shortage, missing));
+  if (!leak_helps) add(advice, leak(recording, shortage, missing));
   return advice;
 }
 

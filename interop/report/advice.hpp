@@ -29,7 +29,8 @@ struct Shortage {
 /// The name of a holder for people: its label, or else its innermost frame, or else its stream.
 std::string nameOf(const recording::Recording& recording, const Holder& holder);
 
-/// The surest way first. At least one sentence, unless the shortage is explained.
+/// The surest way first; a leak without which the request still would not fit comes last. At least
+/// one sentence, unless the shortage is explained.
 std::vector<std::string> adviceFor(const recording::Recording& recording, const Shortage& shortage);
 
 }  // namespace cistern::report

@@ -27,5 +27,8 @@ nlohmann::json leaks(const Study& study);
 nlohmann::json labelPeaks(const Study& study);
 /// memory_calls.cpp: how often memory was taken from the device and given back, and how much.
 nlohmann::json calls(const Study& study);
+/// memory_calls.cpp: the last call that made, moved or gave back memory; null if the recording does
+/// not tell of any memory.
+nlohmann::json rest(const Study& study);
 
 }  // namespace cistern::report

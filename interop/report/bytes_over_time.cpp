@@ -6,20 +6,16 @@ namespace cistern::report {
 namespace {
 
 using nlohmann::json;
-using recording::EventKind;
 
 std::vector<std::uint64_t> allocatedOf(const Study& study) {
   ColumnMost most(study.columns);
   std::uint64_t taken = 0;
-  const auto& events = study.recorded().events;
-  for (std::uint32_t number = 0; number < events.size(); ++number) {
-    const recording::Event& event = events[number];
-    if (event.kind == EventKind::kAllocate) taken += takenBytes(event.value);
-    if (event.kind == EventKind::kFree || event.kind == EventKind::kUsesEnd) {
-      const Life& life = study.lives[event.value];
-      if (life.ended == number) taken -= takenBytes(life.bytes);
-    }
-    most.add(event.time_us, taken);
+  InUse in_use = study.inUse(Until::kEnded);
+  for (std::uint32_t number = 0; number < study.events(); ++number) {
+    in_use.apply(
+        number, [&](const Life& life) { taken += takenBytes(life.bytes); },
+        [&](const Life& life) { taken -= takenBytes(life.bytes); });
+    most.add(study.recorded().events[number].time_us, taken);
   }
   return most.finish();
 }

@@ -27,9 +27,7 @@ std::vector<std::uint64_t> Columns::edges() const {
   return edges;
 }
 
-ColumnPeaks peaksOf(const recording::Recording& recording, const std::vector<Life>& lives,
-                    const Columns& columns) {
-  using recording::EventKind;
+ColumnPeaks peaksOf(const recording::Recording& recording, InUse in_use, const Columns& columns) {
   ColumnPeaks peaks;
   std::uint64_t asked = 0;
   const auto begin_columns = [&](std::size_t until, std::uint32_t done) {
@@ -38,11 +36,11 @@ ColumnPeaks peaksOf(const recording::Recording& recording, const std::vector<Lif
   };
   begin_columns(1, 0);
   for (std::uint32_t number = 0; number < recording.events.size(); ++number) {
-    const recording::Event& event = recording.events[number];
-    const std::size_t column = columns.of(event.time_us);
+    const std::size_t column = columns.of(recording.events[number].time_us);
     if (column >= peaks.asked.size()) begin_columns(column + 1, number);
-    if (event.kind == EventKind::kAllocate) asked += event.value;
-    if (event.kind == EventKind::kFree) asked -= lives[event.value].bytes;
+    in_use.apply(
+        number, [&](const Life& life) { asked += life.bytes; },
+        [&](const Life& life) { asked -= life.bytes; });
     if (asked <= peaks.asked[column]) continue;
     peaks.asked[column] = asked;
     peaks.done[column] = number + 1;

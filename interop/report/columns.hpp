@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "interop/recording/recording_model.hpp"
-#include "interop/report/lives.hpp"
+#include "interop/report/in_use.hpp"
 
 namespace cistern::report {
 
@@ -31,14 +31,13 @@ class Columns {
   std::size_t count_ = 1;
 };
 
-/// For each column the most bytes that are asked for within it, and how many events had happened
+/// For each column the most bytes of blocks in use within it, and how many events had happened
 /// then. A column without events has the state that it begins with.
 struct ColumnPeaks {
   std::vector<std::uint64_t> asked;
   std::vector<std::uint32_t> done;  ///< never falls from one column to the next
 };
-ColumnPeaks peaksOf(const recording::Recording& recording, const std::vector<Life>& lives,
-                    const Columns& columns);
+ColumnPeaks peaksOf(const recording::Recording& recording, InUse in_use, const Columns& columns);
 
 /// The most of a value in each column, as the value changes over time.
 class ColumnMost {

@@ -45,7 +45,7 @@ json rowsOf(std::vector<Change> changes) {
 
 PeakHolders peakHoldersOf(const Study& study) {
   PeakHolders peak;
-  const Living living = livingAfter(study.lives, study.peakDone());
+  const Living living = livingAfter(study.lives, study.peakDone(), study.sleeps);
   peak.peak = askedBytes(study.lives, living);
   for (const Holder& holder : holdersOf(study.lives, living)) {
     PeakHolder& same = peak.holders[{textOfStack(study.recorded(), holder.stack),

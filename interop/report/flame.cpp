@@ -28,7 +28,7 @@ std::vector<std::pair<std::uint32_t, Weight>> heaviest(const Weights& weights) {
 
 json livingByStack(const Study& study, std::uint64_t done) {
   Weights weights;
-  for (const std::uint32_t number : livingAfter(study.lives, done).held) {
+  for (const std::uint32_t number : livingAfter(study.lives, done, study.sleeps).held) {
     Weight& weight = weights[study.lives[number].stack];
     weight.bytes += study.lives[number].bytes;
     ++weight.blocks;

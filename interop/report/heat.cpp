@@ -15,7 +15,6 @@ namespace {
 
 using nlohmann::json;
 using recording::Event;
-using recording::EventKind;
 
 constexpr std::size_t kHeatRows = 256;
 constexpr std::size_t kHeatColumns = 512;
@@ -53,7 +52,8 @@ class HeatMap {
       : study_(study),
         rows_(study, kHeatRows),
         columns_(study.recorded(), kHeatColumns),
-        peaks_(peaksOf(study.recorded(), study.lives, columns_)),
+        peaks_(peaksOf(study.recorded(), study.inUse(), columns_)),
+        in_use_(study.inUse(Until::kEnded)),
         used_(rows_),
         mapped_(rows_) {}
 
@@ -76,16 +76,11 @@ class HeatMap {
  private:
   void apply(std::uint32_t number) {
     const Event& event = study_.recorded().events[number];
-    if (event.kind == EventKind::kAllocate) {
-      used_.add(event.address, takenBytes(event.value));
-    } else if (event.kind == EventKind::kFree || event.kind == EventKind::kUsesEnd) {
-      const Life& life = study_.lives[event.value];
-      if (life.ended == number) used_.remove(life.address, takenBytes(life.bytes));
-    } else if (takesMemory(event)) {
-      mapped_.add(event.address, event.value);
-    } else if (givesMemoryBack(event)) {
-      mapped_.remove(event.address, event.value);
-    }
+    in_use_.apply(
+        number, [&](const Life& life) { used_.add(life.address, takenBytes(life.bytes)); },
+        [&](const Life& life) { used_.remove(life.address, takenBytes(life.bytes)); });
+    if (takesMemory(event)) mapped_.add(event.address, event.value);
+    if (givesMemoryBack(event)) mapped_.remove(event.address, event.value);
   }
   json partsJson() const {
     json parts = json::array();
@@ -98,6 +93,7 @@ class HeatMap {
   const AddressRows rows_;
   const Columns columns_;
   const ColumnPeaks peaks_;
+  InUse in_use_;
   Fullness used_, mapped_;
 };
 

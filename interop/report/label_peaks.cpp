@@ -6,8 +6,6 @@
 namespace cistern::report {
 namespace {
 
-using recording::EventKind;
-
 struct LabelBytes {
   std::uint64_t now = 0, peak = 0, at_us = 0;
 };
@@ -23,18 +21,21 @@ void withOuter(const recording::Recording& recording, std::uint32_t label, Each 
 nlohmann::json labelPeaks(const Study& study) {
   const recording::Recording& recorded = study.recorded();
   std::vector<LabelBytes> labels(recorded.labels.size());
-  for (const recording::Event& event : recorded.events) {
-    if (event.kind == EventKind::kAllocate) {
-      withOuter(recorded, event.label, [&](std::uint32_t label) {
+  InUse in_use = study.inUse();
+  for (std::uint32_t number = 0; number < study.events(); ++number) {
+    const std::uint64_t now_us = recorded.events[number].time_us;
+    const auto enter = [&](const Life& life) {
+      withOuter(recorded, life.label, [&](std::uint32_t label) {
         LabelBytes& bytes = labels[label];
-        bytes.now += event.value;
-        if (bytes.now > bytes.peak) bytes = {bytes.now, bytes.now, event.time_us};
+        bytes.now += life.bytes;
+        if (bytes.now > bytes.peak) bytes = {bytes.now, bytes.now, now_us};
       });
-    } else if (event.kind == EventKind::kFree) {
-      const Life& life = study.lives[event.value];
+    };
+    const auto leave = [&](const Life& life) {
       withOuter(recorded, life.label,
                 [&](std::uint32_t label) { labels[label].now -= life.bytes; });
-    }
+    };
+    in_use.apply(number, enter, leave);
   }
   nlohmann::json rows = nlohmann::json::array();
   for (std::uint32_t label = 1; label < labels.size(); ++label) {

@@ -151,6 +151,7 @@ json recordingModel(const Study& study, std::uint64_t most_packed) {
   addHistograms(study, model);
   model["labels_peak"] = labelPeaks(study);
   model["calls"] = calls(study);
+  model["rest"] = rest(study);
   model["notes"] = std::move(notes);
   model["windows"] = json::array();
   if (most_packed != 0) addWindows(study, most_packed, moments, model);

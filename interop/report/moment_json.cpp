@@ -26,7 +26,7 @@ class MomentStory {
       : study_(study),
         moment_(moment),
         leaks_(leaks),
-        living_(livingAfter(study.lives, moment.done)),
+        living_(livingAfter(study.lives, moment.done, study.sleeps)),
         holders_(holdersOf(study.lives, living_)) {
     if (knowsPlaces()) reserved_ = reservedAfter(study.recorded(), moment.done);
     if (!moment.failure) return;
@@ -42,11 +42,12 @@ class MomentStory {
             {"at_us", moment_.at_us ? *moment_.at_us : study_.timeAfter(moment_.done)},
             {"event", moment_.done},
             {"asked", askedBytes(study_.lives, living_)},
-            {"allocated",
-             failure_.allocated != 0 ? failure_.allocated : takenBytes(study_.lives, living_)},
+            {"asleep", asleepBytes(study_.lives, living_)},
+            {"allocated", allocated()},
             {"reserved", nullIfZero(reservedBytes())},
             {"limit", nullIfZero(limit())},
             {"available", available() ? json(*available()) : json()},
+            {"device_free", knowsDeviceFree() ? json(failure_.device_free) : json()},
             {"request", requestJson()},
             {"holders", holdersJson()},
             {"unused", unusedJson(unused)},
@@ -59,6 +60,11 @@ class MomentStory {
   bool knowsPlaces() const {
     return study_.recorded().has_reserved && study_.recorded().has_addresses;
   }
+  /// An allocator counts blocks that are asleep, too.
+  std::uint64_t allocated() const {
+    const bool told = failure_.allocated != 0 && living_.asleep.empty();
+    return told ? failure_.allocated : takenBytes(study_.lives, living_);
+  }
   std::uint64_t limit() const {
     return failure_.limit != 0 ? failure_.limit : study_.subject.limit.value_or(0);
   }
@@ -67,6 +73,9 @@ class MomentStory {
     if (!study_.recorded().has_reserved) return 0;
     return reservedBytesAfter(study_.recorded(), moment_.done);
   }
+
+  /// PyTorch tells what the device had free, and not what it has in all.
+  bool knowsDeviceFree() const { return failure_.device_total != 0 || failure_.device_free != 0; }
 
   json requestJson() const {
     if (!request_) return nullptr;
@@ -133,7 +142,7 @@ class MomentStory {
     std::optional<std::uint64_t> left;
     const std::uint64_t reserved = reservedBytes();
     if (limit() != 0 && reserved != 0) left = limit() > reserved ? limit() - reserved : 0;
-    if (failure_.device_total != 0)
+    if (knowsDeviceFree())
       left = std::min(left.value_or(failure_.device_free), failure_.device_free);
     return left;
   }

@@ -17,6 +17,11 @@ inline bool takesMemory(const recording::Event& event) {
 inline bool givesMemoryBack(const recording::Event& event) {
   return event.kind == recording::EventKind::kRelease || event.kind == recording::EventKind::kUnmap;
 }
+/// Whether the allocator called the device for the event: it made a page or a segment, moved a
+/// page, or gave one back.
+inline bool isMemoryCall(const recording::Event& event) {
+  return (takesMemory(event) || givesMemoryBack(event)) && !event.stays_mapped;
+}
 
 /// Bytes that are reserved, as events change them: of the device's memory, or of the host's. Limits
 /// do not count pages of host memory.

@@ -10,7 +10,6 @@ namespace cistern::report {
 namespace {
 
 using nlohmann::json;
-using recording::EventKind;
 
 constexpr std::size_t kMostKeys = 14;
 
@@ -19,13 +18,13 @@ class Split {
  public:
   Split(std::uint32_t Life::*key, std::size_t keys) : key_(key), now_(keys), peak_(keys) {}
 
-  void allocate(const Life& life) {
+  void enter(const Life& life) {
     std::uint64_t& now = now_[life.*key_];
     now += life.bytes;
     std::uint64_t& peak = peak_[life.*key_];
     peak = std::max(peak, now);
   }
-  void free(const Life& life) { now_[life.*key_] -= life.bytes; }
+  void leave(const Life& life) { now_[life.*key_] -= life.bytes; }
 
   /// Chooses the keys with the highest peaks. Everything begins anew.
   void choose() {
@@ -74,12 +73,13 @@ class Splits {
                 Split(&Life::stack, study.recorded().stacks.size())} {}
 
   json run() {
-    for (std::uint32_t number = 0; number < study_.events(); ++number) apply(number);
+    InUse all = study_.inUse();
+    for (std::uint32_t number = 0; number < study_.events(); ++number) apply(all, number);
     for (Split& split : splits_) split.choose();
-    next_ = 0;
+    InUse again = study_.inUse();
     std::uint32_t number = 0;
     for (std::size_t i = 0; i < study_.peaks.done.size(); ++i) {
-      for (; number < study_.peaks.done[i]; ++number) apply(number);
+      for (; number < study_.peaks.done[i]; ++number) apply(again, number);
       for (Split& split : splits_) split.column(study_.peaks.asked[i]);
     }
     return {{"pool", splits_[0].rows()},
@@ -89,19 +89,19 @@ class Splits {
   }
 
  private:
-  void apply(std::uint32_t number) {
-    const recording::Event& event = study_.recorded().events[number];
-    if (event.kind == EventKind::kAllocate) {
-      const Life& life = study_.lives[next_++];
-      for (Split& split : splits_) split.allocate(life);
-    } else if (event.kind == EventKind::kFree) {
-      for (Split& split : splits_) split.free(study_.lives[event.value]);
-    }
+  void apply(InUse& in_use, std::uint32_t number) {
+    in_use.apply(
+        number,
+        [&](const Life& life) {
+          for (Split& split : splits_) split.enter(life);
+        },
+        [&](const Life& life) {
+          for (Split& split : splits_) split.leave(life);
+        });
   }
 
   const Study& study_;
   std::array<Split, 4> splits_;
-  std::size_t next_ = 0;  ///< the next allocation's number
 };
 
 }  // namespace

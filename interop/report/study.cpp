@@ -16,13 +16,22 @@ const Subject& checked(const Subject& subject) {
                                     kMostEvents));
 }
 
+std::vector<recording::BackingChange> sleepsOf(const Subject& subject) {
+  using recording::Source;
+  const Source source = subject.recording.source;
+  const bool is_own = source != Source::kPytorch && source != Source::kRmm;
+  if (!is_own || !subject.placed_by.empty()) return {};
+  return backingChanges(subject.recording, recording::Backing::kAny);
+}
+
 }  // namespace
 
 Study::Study(const Subject& about)
     : subject(checked(about)),
       lives(livesOf(subject.recording)),
+      sleeps(sleepsOf(subject)),
       columns(subject.recording, kTimelineColumns),
-      peaks(peaksOf(subject.recording, lives, columns)) {}
+      peaks(peaksOf(subject.recording, inUse(), columns)) {}
 
 std::uint64_t Study::timeAfter(std::uint64_t done) const {
   const auto& events = recorded().events;

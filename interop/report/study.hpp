@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "interop/report/columns.hpp"
+#include "interop/report/in_use.hpp"
 #include "interop/report/lives.hpp"
 #include "interop/report/subject.hpp"
 
@@ -22,8 +23,13 @@ struct Study {
   /// The first moment at which the program asks for most: so many events have happened then.
   std::uint32_t peakDone() const;
 
+  InUse inUse(Until until = Until::kFreed) const { return {recorded(), lives, sleeps, until}; }
+
   const Subject& subject;
   const std::vector<Life> lives;
+  /// When blocks fall asleep and wake. Recordings of Cistern's own alone tell of all memory, and so
+  /// of its absence. A block that a replay has placed never sleeps.
+  const std::vector<recording::BackingChange> sleeps;
   const Columns columns;
   const ColumnPeaks peaks;
 };

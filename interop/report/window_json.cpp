@@ -3,6 +3,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "interop/report/living.hpp"
 #include "interop/report/reserved.hpp"
 #include "interop/report/windows.hpp"
 
@@ -59,7 +60,7 @@ struct EventColumns {
 class WindowStory {
  public:
   WindowStory(const Study& study, const Window& window) : study_(study), window_(window) {
-    const Living living = livingAfter(study.lives, window.first);
+    const Living living = livingAfter(study.lives, window.first);  // asleep or not
     std::merge(living.held.begin(), living.held.end(), living.pending.begin(), living.pending.end(),
                std::back_inserter(before_));
     byAddress();
@@ -84,10 +85,24 @@ class WindowStory {
             {"start_us", start_us},
             {"ranges", rangesJson(reservedAfter(study_.recorded(), window_.first))},
             {"blocks", blocks_.take()},
-            {"events", events_.take()}};
+            {"events", events_.take()},
+            {"sleeps", sleepsJson()}};
   }
 
  private:
+  /// [block, events of the window before it, 1 if it is asleep then], in order.
+  json sleepsJson() const {
+    json rows = json::array();
+    for (const std::uint32_t number :
+         livingAfter(study_.lives, window_.first, study_.sleeps).asleep)
+      rows.push_back({blockOf(number), 0, 1});
+    for (const recording::BackingChange& change : study_.sleeps) {
+      if (change.event < window_.first || change.event >= window_.first + window_.count) continue;
+      rows.push_back(
+          {blockOf(change.allocation), change.event - window_.first + 1, change.backed ? 0 : 1});
+    }
+    return rows;
+  }
   /// Neighbours beside each other pack well.
   void byAddress() {
     order_.resize(before_.size());

@@ -21,6 +21,8 @@ struct Usage {
   std::uint64_t taken, returned;  ///< times that the driver gave memory, and got it back
   std::uint64_t retries;          ///< requests that had to give memory back to go on
   std::uint64_t out_of_memory;    ///< requests that failed
+  std::uint64_t moved;            ///< pages that were mapped elsewhere, rather than new ones made
+  std::uint64_t call_ns;          ///< the host's time in the driver's calls for all that
 };
 
 struct DeviceState {

@@ -24,6 +24,10 @@ struct DeleteAtThreadEnd {
   }
 };
 
+void* pointerTo(std::uint64_t address) {
+  return reinterpret_cast<void*>(std::uintptr_t(address));  // NOLINT
+}
+
 /// Null at the thread's end.
 Texts* texts() {
   if (the_texts == nullptr && !thread_ends) {
@@ -70,6 +74,7 @@ void History::set(HistorySettings settings, bool clear) {
       std::erase_if(held_, [](const auto& block) { return block.second.context == nullptr; });
       uses_.clear();
       waiting_.clear();
+      backing_.clear();
     }
   }
   listening_.store(settings_.enabled || !trackers_.empty(), std::memory_order_relaxed);
@@ -90,10 +95,14 @@ bool History::holdsStacks() const {
 }
 
 // A block that was freed since its owner listed it stays here until the next one lies there.
-void History::noteLiving(const std::vector<HistoryEvent>& blocks) {
+void History::noteLiving(const std::vector<Living>& blocks) {
   const std::lock_guard lock(mutex_);
-  for (const HistoryEvent& block : blocks)
-    held_.try_emplace(reinterpret_cast<void*>(block.address), Held{block, nullptr});  // NOLINT
+  for (const auto& [block, on_device] : blocks) {
+    held_.try_emplace(pointerTo(block.address), Held{block, nullptr});
+    if (backing_.knows(block.address)) continue;
+    if (!on_device) backing_.assumeGone({block.address, block.address + block.bytes});
+    (void)backing_.add(block.address, block.bytes);
+  }
 }
 
 void History::addTracker(theirs::AllocatorTraceTracker tracker) {
@@ -116,15 +125,17 @@ bool History::wanted(Action action) const {
   return std::find(skipped.begin(), skipped.end(), nameOf(action)) == skipped.end();
 }
 
-void History::write(const HistoryEvent& event, Context context, std::string metadata) {
+void History::write(const HistoryEvent& event, Context context, std::string metadata, To to) {
   if (settings_.when < theirs::RecordContext::ALLOC) context = nullptr;
   const bool compiling = the_texts != nullptr && !the_texts->compile_contexts.empty();
   theirs::TraceEntry entry =
       traceEntry({event.action, device_, event.address, event.bytes, event.stream, event.pool,
                   std::move(context), compiling ? the_texts->compile_contexts.back() : "N/A",
                   std::move(metadata)});
-  for (const auto& tracker : trackers_) tracker(entry);
-  if (!settings_.enabled || !wanted(event.action)) return;
+  if (to != To::kEntries) {
+    for (const auto& tracker : trackers_) tracker(entry);
+  }
+  if (to == To::kTrackers || !settings_.enabled || !wanted(event.action)) return;
   if (entries_.size() < settings_.most_entries) {
     entries_.push_back(std::move(entry));
     return;
@@ -138,6 +149,56 @@ void History::add(const HistoryEvent& event, Context context) {
   write(event, std::move(context));
 }
 
+// ---- Memory -------------------------------------------------------------------------------------
+
+void History::memoryChanged(const HistoryEvent& event, bool on_host, Context context) {
+  const std::lock_guard lock(mutex_);
+  const BlockBacking::Range range{event.address, event.address + event.bytes};
+  const bool comes = event.action == Action::SEGMENT_ALLOC || event.action == Action::SEGMENT_MAP;
+  if (comes && !on_host) {
+    write(event, std::move(context));
+    for (const std::uint64_t block : backing_.bringBack(range)) writeReturned(block);
+  } else if (comes != on_host) {
+    return;  // the host's memory goes: the device's comes back with an event of its own
+  } else {
+    completeWithin(range);
+    for (const std::uint64_t block : backing_.takeAway(range)) writeGone(block);
+    if (!on_host) write(event, std::move(context));
+  }
+}
+
+void History::writeGone(std::uint64_t block) {
+  const auto found = held_.find(pointerTo(block));
+  if (found == held_.end()) return;
+  auto [event, context] = found->second;
+  for (const Action action : {Action::FREE_REQUESTED, Action::FREE_COMPLETED}) {
+    event.action = action;
+    write(event, context, To::kEntries);
+  }
+}
+
+void History::writeReturned(std::uint64_t block) {
+  const auto found = held_.find(pointerTo(block));
+  if (found != held_.end()) write(found->second.event, found->second.context, To::kEntries);
+}
+
+// Blocks that were freed, and that other streams used as far as PyTorch would have looked.
+void History::completeWithin(BlockBacking::Range range) {
+  std::vector<void*> within;
+  for (const auto& [block, of] : waiting_) {
+    const std::uint64_t begin = of.event.address, end = begin + of.event.bytes;
+    if (begin < range.end && range.begin < end) within.push_back(block);
+  }
+  for (void* const block : within) writeCompleted(block);
+}
+
+std::vector<BlockBacking::Range> History::partsOnDevice(BlockBacking::Range range) const {
+  const std::lock_guard lock(mutex_);
+  return backing_.partsOf(range);
+}
+
+// ---- Blocks -------------------------------------------------------------------------------------
+
 void History::annotated(void* block, std::size_t bytes, const std::string& text, Context context) {
   const std::lock_guard lock(mutex_);
   HistoryEvent event{kAnnotate, reinterpret_cast<std::size_t>(block), bytes};
@@ -150,10 +211,11 @@ void History::annotated(void* block, std::size_t bytes, const std::string& text,
 void History::allocated(const HistoryEvent& event, Context context) {
   if (!listening()) return;  // the profiler does
   const std::lock_guard lock(mutex_);
-  void* const block = reinterpret_cast<void*>(event.address);  // NOLINT
+  void* const block = pointerTo(event.address);
   if (uses_.allocated(block)) writeCompleted(block);
   held_[block] = Held{event, context};
-  write(event, std::move(context));
+  const bool backed = backing_.add(event.address, event.bytes);
+  write(event, std::move(context), backed ? To::kAll : To::kTrackers);
 }
 
 void History::used(void* block, cudaStream_t stream, cistern::Device& device) {
@@ -175,12 +237,13 @@ void History::freed(void* block, Context context, bool region_open) {
     held_.erase(found);
   }
   if (!listening()) return;
-  write(event, context);
+  const To to = backing_.remove(event.address) ? To::kAll : To::kTrackers;
+  write(event, context, to);
   event.action = Action::FREE_COMPLETED;
-  if (uses_.free(block, region_open))
+  if (uses_.free(block, region_open) && to == To::kAll)
     waiting_[block] = Held{event, std::move(context)};
   else
-    write(event, std::move(context));
+    write(event, std::move(context), to);
 }
 
 void History::tellEndedUses(bool region_open) {

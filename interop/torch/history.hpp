@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "block_backing.hpp"
 #include "block_uses.hpp"
 #include "releases/torch_records.hpp"
 
@@ -51,9 +52,13 @@ class History {
   /// Whether no thread is in another verb. Waits for no lock.
   bool unlocked() const { return std::unique_lock(mutex_, std::try_to_lock).owns_lock(); }
   void set(HistorySettings settings, bool clear);
-  /// Blocks that were allocated before it listened. A block that it knows keeps what is known of
-  /// it.
-  void noteLiving(const std::vector<HistoryEvent>& blocks);
+  /// A block that was allocated before the history listened.
+  struct Living {
+    HistoryEvent event;
+    bool on_device = true;  ///< all its memory
+  };
+  /// A block that it knows keeps what is known of it.
+  void noteLiving(const std::vector<Living>& blocks);
   void addTracker(theirs::AllocatorTraceTracker tracker);
 
   /// Texts that the calling thread's events have from now on, on every device.
@@ -80,6 +85,12 @@ class History {
   /// Tells which uses have ended. PyTorch looks before each allocation.
   void tellEndedUses(bool region_open);
   void add(const HistoryEvent& event, Context context);
+  /// Memory came or went. In the entries a block that loses its memory of the device is freed
+  /// before, and allocated again when it has all of it: PyTorch's viewer looks for the segment of
+  /// each block. Memory of the host is no event. Trackers are told of memory alone.
+  void memoryChanged(const HistoryEvent& event, bool on_host, Context context);
+  /// The parts of a range of addresses that have memory of the device, as far as it was told.
+  std::vector<BlockBacking::Range> partsOnDevice(BlockBacking::Range range) const;
   /// The program has a note on an allocated block, of so many bytes.
   void annotated(void* block, std::size_t bytes, const std::string& text, Context context);
   /// The stack that the block was allocated with; null for none.
@@ -93,10 +104,15 @@ class History {
     HistoryEvent event;
     Context context;
   };
-  void write(const HistoryEvent& event, Context context) {
-    write(event, std::move(context), metadataOfEvents());
+  /// Who is told of an event.
+  enum class To : std::uint8_t { kAll, kTrackers, kEntries };
+  void write(const HistoryEvent& event, Context context, To to = To::kAll) {
+    write(event, std::move(context), metadataOfEvents(), to);
   }
-  void write(const HistoryEvent& event, Context context, std::string metadata);
+  void write(const HistoryEvent& event, Context context, std::string metadata, To to = To::kAll);
+  void writeGone(std::uint64_t block);
+  void writeReturned(std::uint64_t block);
+  void completeWithin(BlockBacking::Range range);
   void keepNewest(std::size_t most);
   void writeCompleted(void* block);
   bool wanted(Action action) const;
@@ -109,6 +125,7 @@ class History {
   std::vector<theirs::TraceEntry> entries_;
   std::size_t next_ = 0;
   std::unordered_map<void*, Held> held_;  ///< living blocks, by their addresses
+  BlockBacking backing_;                  ///< of living blocks; empty while nobody listens
   BlockUses uses_;
   std::unordered_map<void*, Held> waiting_;  ///< freed blocks that are not completed
 };

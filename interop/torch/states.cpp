@@ -13,7 +13,7 @@ namespace {
 
 bool refusedByLimit(const cistern::OutOfMemoryReport& report) {
   if (report.location == cistern::Location::kHost) return false;
-  return report.limit < report.device_total && report.reserved + report.segment > report.limit;
+  return report.limit < report.device_total && report.leastLimit() > report.limit;
 }
 
 }  // namespace

@@ -16,11 +16,11 @@ void TorchPinned::setHistory(bool enabled, theirs::CreateContextFn gather, std::
               "cistern: record_history: stacks are asked for, but nothing that gathers them");
   history_.set({enabled, gather, most_entries, when, {}}, clear);
   if (!enabled || inChildOfFork()) return;
-  std::vector<HistoryEvent> living;
+  std::vector<History::Living> living;
   for (const HostPiece& piece : pieces()) {
     if (piece.piece.use != cistern::BlockUse::kAllocated) continue;
-    living.push_back({Action::ALLOC, std::size_t(piece.piece.address),
-                      std::size_t(piece.piece.bytes), nullptr, piece.pool});
+    living.push_back({{Action::ALLOC, std::size_t(piece.piece.address),
+                       std::size_t(piece.piece.bytes), nullptr, piece.pool}});
   }
   history_.noteLiving(living);
 }

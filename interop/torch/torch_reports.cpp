@@ -40,25 +40,28 @@ void DeviceState::tellMemoryEvents(const Context& context) {
   for (const cistern::MemoryEvent& event : allocator.takeMemoryEvents()) {
     // As in a snapshot: segments are the device's memory. Trackers register them with networks,
     // which do not reach the host's.
-    if (event.location == cistern::Location::kHost) continue;
-    history.add({actionOf(event.action), std::size_t(event.address), std::size_t(event.bytes),
-                 reinterpret_cast<cudaStream_t>(event.stream.raw), pools.nameOf(event.pool)},
-                context);
+    const bool on_host = event.location == cistern::Location::kHost;
+    history.memoryChanged(
+        {actionOf(event.action), std::size_t(event.address), std::size_t(event.bytes),
+         reinterpret_cast<cudaStream_t>(event.stream.raw), pools.nameOf(event.pool)},
+        on_host, context);
   }
 }
 
 void DeviceState::follow() {
   allocator.recordMemoryEvents(history.listening());
   if (!history.listening() || inChildOfFork()) return;
-  std::vector<HistoryEvent> living;
+  tellMemoryEvents(nullptr);  // those before the snapshot
+  std::vector<History::Living> living;
   const cistern::Snapshot snapshot = asTorch([&] { return allocator.snapshot(); });
   for (const cistern::SnapshotSegment& segment : snapshot.segments) {
     const TorchPoolId pool = pools.nameOf(segment.pool);
     for (const cistern::SnapshotBlock& block : segment.blocks) {
       const bool asleep = block.use == cistern::BlockUse::kAsleep;
       if (block.use != cistern::BlockUse::kAllocated && !asleep) continue;
-      living.push_back({Action::ALLOC, std::size_t(block.address), std::size_t(block.requested),
-                        reinterpret_cast<cudaStream_t>(block.stream.raw), pool});
+      living.push_back({{Action::ALLOC, std::size_t(block.address), std::size_t(block.requested),
+                         reinterpret_cast<cudaStream_t>(block.stream.raw), pool},
+                        block.away + block.on_host == 0});
     }
   }
   history.noteLiving(living);

@@ -62,15 +62,15 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_slee
   });
 }
 
-/// Wakes those of the pools that the device has. `keep`: whether host memory stays pinned. Returns
-/// as cistern_torch_sleep does.
+/// Wakes those of the pools that the device has. `memory`: cistern::HostMemory. Returns as
+/// cistern_torch_sleep does.
 extern "C" __attribute__((visibility("default"))) const char* cistern_torch_wake(
-    int device, const PoolName* names, unsigned long long count, int keep, SleepFigures* figures) {
+    int device, const PoolName* names, unsigned long long count, int memory,
+    SleepFigures* figures) {
   return told([&] {
     DeviceState& state = installed()->at(c10::DeviceIndex(device));
-    const auto memory = keep != 0 ? cistern::HostMemory::kKeep : cistern::HostMemory::kGiveBack;
     const cistern::WakeReport report =
-        cistern::pools(device).wake(known(state, names, count), memory);
+        cistern::pools(device).wake(known(state, names, count), cistern::HostMemory(memory));
     *figures = {report.mapped, report.restored, report.pinned};
   });
 }
@@ -87,7 +87,8 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_asle
 }
 
 /// Copies the bytes that the tensor's memory had when its pool fell asleep to `to`, in the host's
-/// memory. `copied`: whether all of them were saved. Returns as cistern_torch_sleep does.
+/// memory: Pools::copySaved. `copied`: whether all of them were saved. Returns as
+/// cistern_torch_sleep does.
 extern "C" __attribute__((visibility("default"))) const char* cistern_torch_copy_saved(
     int device, void* to, const void* from, unsigned long long bytes, int* copied) {
   return told([&] { *copied = cistern::pools(device).copySaved(to, from, bytes) ? 1 : 0; });

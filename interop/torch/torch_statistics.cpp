@@ -93,7 +93,9 @@ Usage DeviceState::usage() {
           now.num_device_alloc,
           now.num_device_free,
           now.num_alloc_retries,
-          now.num_ooms};
+          now.num_ooms,
+          now.pages.recycled,
+          now.memory_call_ns};
 }
 
 }  // namespace cistern_torch

@@ -74,8 +74,15 @@ class LineReader {
     sink_.memory(line);
     readDelta();
     if (cursor_.atLineEnd()) return;
-    if (cursor_.field(' ') != "host") cursor_.failExpected("'host', or the end of the line");
-    sink_.memoryInHost();
+    std::string_view word = cursor_.field(' ');
+    if (word == "host") {
+      sink_.memoryInHost();
+      if (cursor_.atLineEnd()) return;
+      word = cursor_.field(' ');
+    }
+    const bool page = line.kind == MemoryLine::Kind::kMap || line.kind == MemoryLine::Kind::kUnmap;
+    if (word != "stays" || !page) cursor_.failExpected("'host', 'stays', or the end of the line");
+    sink_.memoryStaysMapped();
   }
 
   MemoryLine::Kind memoryKind() {

@@ -45,6 +45,8 @@ class LineSink {
   virtual void memory(const MemoryLine& line) = 0;
   /// The memory of the `r` line lies in the host's memory. Comes after `elapsed`.
   virtual void memoryInHost() = 0;
+  /// The device was not called for the `map` or `unmap`. Comes after `elapsed`.
+  virtual void memoryStaysMapped() = 0;
   virtual void failed(std::uint64_t bytes, std::uint64_t stream) = 0;
   virtual void mark(std::string text) = 0;
 

@@ -34,6 +34,7 @@ class CisternReader final : private LineSink {
   }
   void memory(const MemoryLine&) override { kept_ = false; }
   void memoryInHost() override {}
+  void memoryStaysMapped() override {}
   void failed(std::uint64_t, std::uint64_t) override { kept_ = false; }
   void mark(std::string) override { kept_ = false; }
 

@@ -26,6 +26,7 @@ class TraceSink final : public HistorySink {
   void setStreamUses(StreamUses uses) override { builder_.setStreamUses(uses); }
   std::size_t streams() const override { return builder_.streams(); }
 
+  void note(const std::string& text) { builder_.note(text); }
   Trace finish() { return builder_.finish(); }
 
  private:
@@ -85,6 +86,7 @@ Recordings readPytorch(ByteSource& source, const std::string& file,
     HistorySite site(file, history.device);
     TraceSink sink(site, snapshot.tables);
     replayHistory(history, site, sink);
+    for (const std::string& note : snapshot.notes) sink.note(note);
     read.traces.push_back(sink.finish());
     read.gpus.push_back(gpuName(history.device));
   }

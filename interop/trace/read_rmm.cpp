@@ -4,6 +4,8 @@
 // Actions are allocate, free and "allocate failure"; pointers and streams are hexadecimal.
 #include <algorithm>
 #include <array>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "interop/trace/live_addresses.hpp"
 #include "interop/trace/readers.hpp"
 #include "interop/trace/rmm_lines.hpp"
+#include "interop/trace/stream_handles.hpp"
 
 namespace cistern::trace {
 namespace {
@@ -73,6 +76,12 @@ class RmmReader {
         readLine();
       }
     }
+    if (threads_.size() > 1) {
+      sink_.note(
+          fmt::format("Stream 0x2 is cudaStreamPerThread, and counts as {} streams: one of "
+                      "each thread that names it.",
+                      threads_.size()));
+    }
   }
 
  private:
@@ -94,7 +103,7 @@ class RmmReader {
   }
 
   void readLine() {
-    cursor_.field(',');  // the thread: all share one allocator
+    thread_ = cursor_.field(',');
     const std::uint64_t time = readTime();
     const std::string_view action = cursor_.field(',');
     if (action == "allocate") {
@@ -156,10 +165,16 @@ class RmmReader {
     return *value;
   }
 
-  // cudaStreamLegacy is 1, and another name of the default stream.
   std::uint64_t readStream() {
     const std::uint64_t stream = readHexadecimal("a stream");
-    return stream == 1 ? 0 : stream;
+    if (stream == kPerThreadStream) return streamOfThread();
+    return stream == kLegacyStream ? 0 : stream;
+  }
+
+  // 0x2, 0x100000002, 0x200000002 …: no handle of another stream, as those are aligned addresses.
+  std::uint64_t streamOfThread() {
+    const auto thread = threads_.try_emplace(std::string(thread_), threads_.size()).first;
+    return kPerThreadStream + (thread->second << 32);
   }
 
   // Gives the event just added its delta. Threads race to the log, so a time may be a little before
@@ -174,7 +189,9 @@ class RmmReader {
   TextCursor& cursor_;
   RmmSink& sink_;
   LiveAddresses live_;
-  std::vector<std::uint64_t> lines_;        // by allocation
+  std::string_view thread_;                                 // of the line that is being read
+  std::unordered_map<std::string, std::uint64_t> threads_;  // that have named 0x2: their numbers
+  std::vector<std::uint64_t> lines_;                        // by allocation
   std::optional<std::uint64_t> last_time_;  // the latest so far; none before the first event
 };
 
@@ -188,6 +205,7 @@ class TraceOfRmm final : public RmmSink {
   void free(std::uint64_t allocation) override { builder_.free(allocation); }
   bool failed(std::uint64_t, std::uint64_t) override { return false; }
   void elapsed(std::uint64_t delta_us) override { builder_.setDelta(delta_us); }
+  void note(std::string text) override { builder_.note(std::move(text)); }
 
   Trace finish() {
     builder_.setStreamUses(StreamUses::kRecorded);  // RMM's frees are in stream order

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "interop/trace/text_cursor.hpp"
 
@@ -11,7 +12,7 @@ namespace cistern::trace {
 class RmmSink {
  public:
   virtual ~RmmSink() = default;
-  /// `stream` is 0 for the default one.
+  /// `stream` is 0 for the default one. cudaStreamPerThread is another stream in each thread.
   virtual void allocate(std::uint64_t pointer, std::uint64_t bytes, std::uint64_t stream) = 0;
   /// `allocation` is its number, counted from 0.
   virtual void free(std::uint64_t allocation) = 0;
@@ -19,6 +20,8 @@ class RmmSink {
   virtual bool failed(std::uint64_t bytes, std::uint64_t stream) = 0;
   /// The last event came so long after the one before it.
   virtual void elapsed(std::uint64_t delta_us) = 0;
+  /// For people: how the log was understood.
+  virtual void note(std::string text) = 0;
 };
 
 /// Hands all calls to the sink. Throws TraceError at the first line that is malformed, and at one

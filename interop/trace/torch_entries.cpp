@@ -1,9 +1,11 @@
 #include "interop/trace/torch_entries.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
+#include "interop/trace/builder.hpp"
+#include "interop/trace/stream_handles.hpp"
 
 namespace cistern::trace {
 namespace {
@@ -89,12 +91,11 @@ SnapshotEntry EntryReader::read(PickleDocument& document, ValueId dict) {
       entry.bytes = fields_.byteCount(document, dict, "size");
       entry.stream = tables_.stream(fields_.bits(document, dict, "stream"));
     } else if (action == SnapshotAction::kOom) {
-      const bool has_free = fields_.optionalInteger(document, dict, "device_free").has_value();
-      entry.address = has_free ? fields_.byteCount(document, dict, "device_free") : 0;
+      entry.address = fields_.number(document, dict, "device_free", kMaxBytes).value_or(0);
       entry.bytes = fields_.byteCount(document, dict, "size");
       entry.stream = streamOf(document, dict);
     }
-    entry.time_us = fields_.optionalInteger(document, dict, "time_us").value_or(0);
+    entry.time_us = timeOf(document, dict);
   }
   entry.stack = stackOf(document, dict);
   if (detail_ == SnapshotDetail::kAll) {
@@ -105,8 +106,15 @@ SnapshotEntry EntryReader::read(PickleDocument& document, ValueId dict) {
 }
 
 std::uint32_t EntryReader::streamOf(const PickleDocument& document, ValueId dict) {
-  return tables_.stream(
-      static_cast<std::uint64_t>(fields_.optionalInteger(document, dict, "stream").value_or(0)));
+  const auto found = fields_.lookIfSound(document, dict, "stream", ValueKind::kInt);
+  return tables_.stream(found ? static_cast<std::uint64_t>(document.integer(*found)) : 0);
+}
+
+// An entry whose time is odd came with the one before it.
+std::int64_t EntryReader::timeOf(const PickleDocument& document, ValueId dict) {
+  const auto time = fields_.number(document, dict, "time_us", kLongestUs);
+  if (time) return static_cast<std::int64_t>(*time);
+  return document.find(dict, "time_us") ? SnapshotEntry::kNoTime : 0;
 }
 
 // "N/A" is how PyTorch says that nothing is being compiled.
@@ -119,12 +127,13 @@ std::uint32_t EntryReader::labelOf(const PickleDocument& document, ValueId dict)
 
 std::uint32_t EntryReader::poolOf(const PickleDocument& document, ValueId dict,
                                   std::string_view key) {
-  const std::optional<ValueId> pair = fields_.look(document, dict, key, ValueKind::kTuple);
+  const std::optional<ValueId> pair = fields_.lookIfSound(document, dict, key, ValueKind::kTuple);
   if (!pair) return 0;
   const std::span<const ValueId> ids = document.items(*pair);
   const auto isInt = [&](ValueId id) { return document.kind(id) == ValueKind::kInt; };
   if (ids.size() != 2 || !isInt(ids[0]) || !isInt(ids[1])) {
-    fields_.fail(fmt::format("expected '{}' to be two ints", key));
+    fields_.countOdd(key);
+    return 0;
   }
   if (tables_.isFull()) return 0;
   return tables_.pool(static_cast<std::uint64_t>(document.integer(ids[0])),
@@ -135,16 +144,26 @@ std::uint32_t EntryReader::poolOf(const PickleDocument& document, ValueId dict,
 
 std::uint32_t EntryReader::stackOf(PickleDocument& document, ValueId dict) {
   const std::optional<ValueId> found = document.find(dict, "frames");
-  if (!found) return 0;
+  if (!found || document.kind(*found) == ValueKind::kNone) return 0;
   if (document.kind(*found) == ValueKind::kTaken) {
     const std::uint32_t number = document.takenAs(*found);
     return number < tables_.tables().stacks.size() ? number : 0;
   }
-  if (document.kind(*found) != ValueKind::kList) return 0;
+  if (document.kind(*found) != ValueKind::kList) {
+    fields_.countOdd("frames");
+    return 0;
+  }
   const bool all = detail_ == SnapshotDetail::kAll;
   const std::uint32_t stack = all ? stackOfFrames(document, *found) : 0;
   document.take(*found, stack);
   return stack;
+}
+
+std::optional<ValueId> EntryReader::newestOf(const PickleDocument& document, ValueId block) {
+  const auto history = fields_.lookIfSound(document, block, "history", ValueKind::kList);
+  if (!history || document.items(*history).empty()) return std::nullopt;
+  const ValueId newest = document.items(*history).front();
+  return document.kind(newest) == ValueKind::kDict ? std::optional(newest) : std::nullopt;
 }
 
 // The list begins with the innermost frame.
@@ -152,6 +171,10 @@ std::uint32_t EntryReader::stackOfFrames(const PickleDocument& document, ValueId
   const std::span<const ValueId> frames = document.items(list);
   std::uint32_t stack = 0;
   for (std::size_t i = frames.size(); i-- > 0;) {
+    if (document.kind(frames[i]) != ValueKind::kDict) {
+      fields_.countOdd("frames");
+      continue;
+    }
     const std::uint32_t frame = frameOf(document, frames[i]);
     if (tables_.isFull()) return 0;
     stack = tables_.stack(stack, frame);
@@ -162,15 +185,31 @@ std::uint32_t EntryReader::stackOfFrames(const PickleDocument& document, ValueId
 std::uint32_t EntryReader::frameOf(const PickleDocument& document, ValueId dict) {
   const auto known = frame_ids_.find(dict);
   if (known != frame_ids_.end()) return known->second;
-  constexpr std::int64_t kMostLines = 0xffff'ffff;
-  const std::int64_t line = fields_.optionalInteger(document, dict, "line").value_or(0);
-  const bool sound = line > 0 && line <= kMostLines;
+  constexpr std::uint64_t kMostLines = 0xffff'ffff;
+  const std::uint64_t line = fields_.number(document, dict, "line", kMostLines).value_or(0);
   if (tables_.isFull()) return 0;
   const std::uint32_t frame =
       tables_.frame(fields_.text(document, dict, "name"), fields_.text(document, dict, "filename"),
-                    sound ? static_cast<std::uint32_t>(line) : 0);
+                    static_cast<std::uint32_t>(line));
   if (!tables_.isFull()) frame_ids_.emplace(dict, frame);
   return frame;
+}
+
+// ---- Notes ----
+
+// PyTorch's own streams are addresses. A program that counts its streams has a stream 1, too.
+std::vector<std::string> EntryReader::notes() const {
+  std::vector<std::string> notes = fields_.notes();
+  const auto& streams = tables_.tables().streams;
+  const auto has = [&](std::uint64_t name) {
+    return std::find(streams.begin(), streams.end(), name) != streams.end();
+  };
+  if (has(kPerThreadStream) && !has(kLegacyStream)) {
+    notes.push_back(
+        "Stream 0x2 is cudaStreamPerThread, another stream in each thread. The file does not tell "
+        "threads apart, so it counts as one stream.");
+  }
+  return notes;
 }
 
 }  // namespace cistern::trace

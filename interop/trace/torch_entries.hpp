@@ -29,14 +29,20 @@ class EntryReader final : public ItemTaker {
   std::uint32_t stackOf(PickleDocument& document, ValueId dict);
   /// The number of the pool that the dict has as a pair of ints under `key`, or 0.
   std::uint32_t poolOf(const PickleDocument& document, ValueId dict, std::string_view key);
+  /// The newest dict of a block's "history", where PyTorch before 2.1 has its stack and the bytes
+  /// that were asked for. None if it has none.
+  std::optional<ValueId> newestOf(const PickleDocument& document, ValueId block);
   std::uint32_t streamOf(const PickleDocument& document, ValueId dict);
 
   SnapshotFields& fields() { return fields_; }
   SnapshotTables finishTables() { return tables_.finish(); }
+  /// For people: what is odd in the file.
+  std::vector<std::string> notes() const;
 
  private:
   std::uint32_t frameOf(const PickleDocument& document, ValueId dict);
   std::uint32_t stackOfFrames(const PickleDocument& document, ValueId list);
+  std::int64_t timeOf(const PickleDocument& document, ValueId dict);
   std::uint32_t labelOf(const PickleDocument& document, ValueId dict);
 
   SnapshotFields fields_;

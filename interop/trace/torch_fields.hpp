@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "interop/trace/pickle_document.hpp"
 #include "interop/trace/trace_error.hpp"
@@ -26,15 +28,24 @@ class SnapshotFields final : public ErrorSite {
   /// The same, and fails if there is none.
   ValueId require(const PickleDocument& document, ValueId dict, std::string_view key,
                   ValueKind kind) const;
-  std::optional<std::int64_t> optionalInteger(const PickleDocument& document, ValueId dict,
-                                              std::string_view key) const;
   /// Addresses and streams are pointers, which some versions write as signed.
   std::uint64_t bits(const PickleDocument& document, ValueId dict, std::string_view key) const;
   std::uint64_t byteCount(const PickleDocument& document, ValueId dict, std::string_view key) const;
-  /// The text under a key; empty if there is none.
-  std::string_view text(const PickleDocument& document, ValueId dict, std::string_view key) const;
   /// The number of a GPU under "device", 0 if there is none.
   std::uint32_t device(const PickleDocument& document, ValueId dict) const;
+
+  // ---- Fields that a reader can do without: an odd value counts as none, and is counted. ----
+
+  std::optional<ValueId> lookIfSound(const PickleDocument& document, ValueId dict,
+                                     std::string_view key, ValueKind kind);
+  /// An int from 0 to `most`.
+  std::optional<std::uint64_t> number(const PickleDocument& document, ValueId dict,
+                                      std::string_view key, std::uint64_t most);
+  /// The text under a key; empty if there is none.
+  std::string_view text(const PickleDocument& document, ValueId dict, std::string_view key);
+  void countOdd(std::string_view key) { ++odd_[std::string(key)]; }
+  /// For people: which fields had odd values.
+  std::vector<std::string> notes() const;
 
   [[noreturn]] void fail(const std::string& what) const override {
     throw TraceError(file_, place + ": " + what);
@@ -42,6 +53,7 @@ class SnapshotFields final : public ErrorSite {
 
  private:
   const std::string& file_;
+  std::map<std::string, std::uint64_t> odd_;  ///< how many values of each key were odd
 };
 
 }  // namespace cistern::trace

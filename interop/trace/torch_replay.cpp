@@ -129,6 +129,7 @@ class Replay {
 
   // Threads race to the record, so a time may lie a little before the one above it.
   void stamp(std::int64_t time_us) {
+    if (time_us == SnapshotEntry::kNoTime) return sink_.elapsed(0);
     const std::int64_t last = last_time_us_.value_or(time_us);
     last_time_us_ = std::max(last, time_us);
     sink_.elapsed(static_cast<std::uint64_t>(*last_time_us_) - static_cast<std::uint64_t>(last));

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "interop/trace/builder.hpp"
 #include "interop/trace/hash.hpp"
 #include "interop/trace/torch_entries.hpp"
 #include "interop/trace/unpickle.hpp"
@@ -31,6 +32,7 @@ class SnapshotReader {
     readSegments();
     if (detail_ == SnapshotDetail::kAll) readAnnotations();
     Snapshot snapshot;
+    snapshot.notes = entries_.notes();
     snapshot.tables = entries_.finishTables();
     for (auto& [number, device] : devices_) snapshot.devices.push_back(std::move(device));
     return snapshot;
@@ -43,6 +45,7 @@ class SnapshotReader {
   void readSegments();
   void readSegment(ValueId segment);
   void readBlock(ValueId block, SnapshotBlock& at, DeviceHistory& into);
+  std::optional<std::uint64_t> requestedOf(ValueId block);
   void readAnnotations();
   void readAnnotation(ValueId annotation);
   void requireFirstTime(ValueId entry);
@@ -103,7 +106,9 @@ void SnapshotReader::readEvents(ValueId trace, DeviceHistory& into) {
       requireFirstTime(items[i]);
       into.entries.push_back(entries_.read(document_, items[i]));
     }
-    if (into.entries.back().isCall()) ++into.calls;
+    // A completed free alone is what a record of one entry keeps, and is no program.
+    const SnapshotEntry& last = into.entries.back();
+    if (last.isCall() && last.action() != SnapshotAction::kFreeCompleted) ++into.calls;
   }
 }
 
@@ -138,9 +143,8 @@ void SnapshotReader::readSegment(ValueId segment) {
     readBlock(blocks[i], at, into);
   }
   fields().place = list;
-  const bool has_total = fields().optionalInteger(document_, segment, "total_size").has_value();
   const std::uint64_t total =
-      has_total ? fields().byteCount(document_, segment, "total_size") : at.address - begin;
+      fields().number(document_, segment, "total_size", kMaxBytes).value_or(at.address - begin);
   const auto expandable = document_.find(segment, "is_expandable");
   into.segments.push_back(
       {begin, total, at.stream, at.pool, expandable && document_.isTrue(*expandable)});
@@ -149,21 +153,30 @@ void SnapshotReader::readSegment(ValueId segment) {
 // Blocks lie end to end; old versions give them no address of their own. Moves `at` past the block.
 void SnapshotReader::readBlock(ValueId block, SnapshotBlock& at, DeviceHistory& into) {
   requireFirstTime(block);
-  if (fields().optionalInteger(document_, block, "address")) {
+  if (fields().look(document_, block, "address", ValueKind::kInt)) {
     at.address = fields().bits(document_, block, "address");
   }
   const std::uint64_t bytes = fields().byteCount(document_, block, "size");
   const ValueId state = fields().require(document_, block, "state", ValueKind::kString);
   if (document_.text(state) == "active_allocated") {
-    const bool asked = fields().optionalInteger(document_, block, "requested_size").has_value();
     if (!live_[into.device].insert(at.address).second) {
       fields().fail(fmt::format("address 0x{:x} is that of two live blocks", at.address));
     }
     SnapshotBlock& live = into.live_blocks.emplace_back(at);
-    live.bytes = asked ? fields().byteCount(document_, block, "requested_size") : bytes;
-    live.stack = entries_.stackOf(document_, block);
+    live.bytes = requestedOf(block).value_or(bytes);
+    const std::optional<ValueId> newest = entries_.newestOf(document_, block);
+    const bool is_old = newest && !document_.find(block, "frames");
+    live.stack = entries_.stackOf(document_, is_old ? *newest : block);
   }
   at.address += bytes;
+}
+
+std::optional<std::uint64_t> SnapshotReader::requestedOf(ValueId block) {
+  if (const auto asked = fields().number(document_, block, "requested_size", kMaxBytes)) {
+    return asked;
+  }
+  const std::optional<ValueId> newest = entries_.newestOf(document_, block);
+  return newest ? fields().number(document_, *newest, "real_size", kMaxBytes) : std::nullopt;
 }
 
 // ---- Annotations ----

@@ -31,12 +31,14 @@ enum class SnapshotAction : std::uint8_t {
 struct SnapshotEntry {
   std::uint64_t address = 0;  ///< of kOom: the device's free bytes
   std::uint64_t bytes = 0;    ///< as the program asked for them
-  std::int64_t time_us = 0;   ///< 0 in snapshots without times
+  std::int64_t time_us = 0;   ///< 0 in snapshots without times; kNoTime where it is odd
   std::uint32_t stream = 0;
   std::uint32_t stack = 0;
   std::uint32_t label : 28 = 0;
   std::uint32_t action_number : 4 = 0;
   std::uint32_t pool = 0;  ///< 0 also where the snapshot has no pools of entries
+
+  static constexpr std::int64_t kNoTime = -1;
 
   SnapshotAction action() const { return static_cast<SnapshotAction>(action_number); }
   /// Whether it is the program's own.
@@ -74,7 +76,7 @@ struct SnapshotAnnotation {
 struct DeviceHistory {
   std::uint32_t device = 0;
   std::deque<SnapshotEntry> entries;       ///< in order; all, so that a place in it is PyTorch's
-  std::uint64_t calls = 0;                 ///< of the entries, the program's own
+  std::uint64_t calls = 0;                 ///< allocations, and frees that the program requested
   std::vector<SnapshotBlock> live_blocks;  ///< when the snapshot was taken
   std::vector<SnapshotSegment> segments;   ///< then, too
   std::vector<SnapshotAnnotation> annotations;  ///< the first 2^16, in order of time; of kAll alone
@@ -83,6 +85,7 @@ struct DeviceHistory {
 struct Snapshot {
   SnapshotTables tables;
   std::vector<DeviceHistory> devices;  ///< by number; each has entries, blocks or segments
+  std::vector<std::string> notes;      ///< for people: what is odd in the file
 };
 
 /// How much of a snapshot is read.

@@ -1,7 +1,9 @@
 // Histories while the device refuses, and while requests fail.
+#include <new>
 #include <random>
 
 #include "tests/history/history_support.hpp"
+#include "tests/support/host_memory/host_memory.hpp"
 
 namespace cistern::test {
 namespace {
@@ -38,6 +40,26 @@ TEST_CASE("a history agrees with the snapshot whatever the device refuses") {
     stormWithFaults("backing:segments,background_thread:false", seed);
   }
 }
+
+#if defined(CISTERN_COUNTS_HOST_MEMORY)
+TEST_CASE("an audit lives with blocks that the host had no memory to note") {
+  SimRig rig;
+  rig.allocator.free(rig.allocator.allocate(4 * kMiB, Stream{}));
+  rig.allocator.recordHistory({});
+  void* lost = nullptr;
+  {
+    const AtHostAllocations refuse([] { throw std::bad_alloc(); });
+    lost = rig.allocator.allocate(kMiB + 1, Stream{});
+  }
+  rig.allocator.audit();
+  void* const noted = rig.allocator.allocate(kMiB + 1, Stream{});
+  rig.allocator.audit();
+  CHECK(pictureOf(dumped(rig.allocator)).living.size() == 1);
+  rig.allocator.free(lost);
+  rig.allocator.audit();
+  rig.allocator.free(noted);
+}
+#endif
 
 }  // namespace
 }  // namespace cistern::test

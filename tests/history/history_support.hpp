@@ -37,7 +37,7 @@ inline Picture pictureOf(const Snapshot& snapshot) {
   std::map<Address, Address> runs;
   for (const SnapshotSegment& segment : snapshot.segments) {
     for (const SnapshotBlock& block : segment.blocks) {
-      const bool away = block.use == BlockUse::kAsleep || block.use == BlockUse::kUnmapped;
+      const bool away = block.away == block.bytes;
       if (block.use == BlockUse::kAllocated || block.use == BlockUse::kAsleep)
         picture.living[block.address] = block.requested;
       if (away) continue;
@@ -89,6 +89,17 @@ inline Picture pictureOf(const recording::Recording& of) {
   return picture;
 }
 
+inline Sums sumsOf(const recording::Recording& of) {
+  using recording::EventKind;
+  Sums sums;
+  for (const recording::Event& event : of.events) {
+    std::uint64_t& at = event.location == Location::kHost ? sums.host : sums.device;
+    if (event.kind == EventKind::kMap || event.kind == EventKind::kReserve) at += event.value;
+    if (event.kind == EventKind::kUnmap || event.kind == EventKind::kRelease) at -= event.value;
+  }
+  return sums;
+}
+
 inline recording::Recording readOne(const std::filesystem::path& path) {
   std::vector<recording::Recording> read = recording::readRecordings(path);
   REQUIRE(read.size() == 1);
@@ -101,6 +112,16 @@ inline recording::Recording dumped(CachingAllocator& allocator) {
   const TemporaryFile file("history.trace");
   allocator.dumpHistory(file.path().string());
   return readOne(file.path());
+}
+
+/// The dump, the snapshot and the statistics tell the same. Pre: no other thread is at work, and
+/// the device has refused nothing.
+inline void checkAgreement(CachingAllocator& allocator) {
+  const recording::Recording dump = dumped(allocator);
+  const Snapshot snapshot = allocator.snapshot();
+  CHECK(pictureOf(dump) == pictureOf(snapshot));
+  CHECK(sumsOf(dump) == sumsOf(snapshot));
+  CHECK(sumsOf(snapshot) == sumsOf(allocator.memoryStats()));
 }
 
 /// A folder that vanishes at the end of a test.

@@ -98,6 +98,21 @@ TEST_CASE("a history says which memory lies in the host's", "[history][host]") {
   }
 }
 
+TEST_CASE("a dump says of each page where it lies, also of a block that lies in both",
+          "[history][host]") {
+  sim::SimConfig config = simOf(64 * kMiB);
+  config.host_page_capacity = kGiB;
+  SimRig rig("background_thread:false,overflow:512MiB", config);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 2; ++i) blocks.push_back(rig.allocator.allocate(40 * kMiB, Stream{}));
+  CHECK(sumsOf(dumped(rig.allocator)) == Sums{64 * kMiB, 16 * kMiB});
+  checkAgreement(rig.allocator);
+  rig.allocator.recordHistory({});
+  checkAgreement(rig.allocator);
+  for (void* block : blocks) rig.allocator.free(block);
+  checkAgreement(rig.allocator);
+}
+
 TEST_CASE("a file of a history with host memory is read whole, and replays", "[history][host]") {
   TwoPlaces of;
   const TemporaryFile file("host.trace");

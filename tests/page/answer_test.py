@@ -1,5 +1,7 @@
 """The page says in words what failed, who held the memory, what would have helped, and what leaks."""
 
+import assemble
+import stories
 from conftest import rows, settle, text
 from stories import MIB
 
@@ -100,6 +102,16 @@ def test_memory_that_is_too_little_even_together_is_said_first(show):
     assert card.index("All that is free") < card.index("in pieces")
 
 
+def test_what_the_device_had_free_is_said(driver, tmp_path):
+    recording = stories.failing_recording()
+    for moment in recording["moments"]:
+        moment["device_free"] = 77
+    path = tmp_path / "free.html"
+    path.write_text(assemble.page(stories.models.model(recording)))
+    driver.get(path.as_uri())
+    assert "The device had 77 B free." in text(driver, ".card.failure")
+
+
 def test_sizes_of_the_model_are_written_as_the_page_writes_them(show):
     told = show().execute_script("return cistern.units.told('392.63 MiB, 1.50 GiB and 30.00 KiB of 7 blocks')")
     assert told == "393 MiB, 1.5 GiB and 30 KiB of 7 blocks"
@@ -157,8 +169,6 @@ def test_selector_shows_another_recording(show):
 
 
 def test_a_name_from_a_recording_is_text_and_never_markup(driver, tmp_path):
-    import assemble
-    import stories
     recording = stories.bare_recording()
     recording.update(name="<img src=x onerror=alert(1)>",
                      notes=["</script><script>document.title = 'taken'</script>"])

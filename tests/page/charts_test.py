@@ -1,5 +1,6 @@
 """The timeline, the map, the flame graph and the bars: what they draw, and how they answer."""
 
+import assemble
 import made_up_model as models
 import stories
 from conftest import fail_index, settle, text
@@ -92,6 +93,27 @@ def test_chart_opens_where_the_events_are(driver, tmp_path):
     assert driver.execute_script(shown)[0] == 0
 
 
+def test_a_peak_narrower_than_a_pixel_is_drawn_whole_and_marked(driver, tmp_path):
+    recording = stories.training_recording()[0]
+    columns, end = 4000, recording["duration_us"]
+    asked = [columns if column == 1501 else 100 for column in range(columns)]
+    recording["timeline"].update(edges=[end * i / columns for i in range(columns + 1)], asked=asked, reserved=None,
+                                 stacked={"pool": [], "stream": [], "label": [], "site": []}, policies=[], limit=None)
+    path = tmp_path / "narrow.html"
+    path.write_text(assemble.page(models.model(recording)))
+    driver.get(path.as_uri())
+    driver.execute_script("cistern.view.goTime(arguments[0])", end * 1501.5 / columns)
+    settle(driver)
+    drawn, meant, marked, top = driver.execute_script("""
+        const {timeline} = document.getElementById("chart");
+        const place = Math.round(timeline.x(timeline.data.edges[1501])), scale = window.devicePixelRatio;
+        const pixels = timeline.canvas.getContext("2d");
+        const [r, g, b] = pixels.getImageData(place * scale, (timeline.y(3900) + 2) * scale, 1, 1).data;
+        return [d3.rgb(r, g, b).hex(), d3.rgb(cistern.colours.now().series[0]).hex(),
+                Number(document.querySelector("#chart circle.now").getAttribute("cy")), timeline.y(4000)];""")
+    assert drawn == meant and marked == top
+
+
 def test_map_legend_has_what_the_map_shows(show):
     driver = show()
     driver.execute_script("cistern.view.goMoment(arguments[0])", fail_index(driver))
@@ -109,20 +131,18 @@ def test_blocks_that_sleep_are_shown_so_until_they_wake(show):
         driver.execute_script("cistern.view.goEvent(0, arguments[0])", at)
         settle(driver)
         assert ("asleep: no memory until its pool wakes" in text(driver, "#map .legend")) == asleep
-        assert ("Pools are asleep: 12 MiB in use has no memory" in text(driver, "#free")) == asleep
+        assert ("Pools are asleep: 12 MiB of blocks has no memory" in text(driver, "#free")) == asleep
+        assert driver.execute_script("return cistern.state.sums(cistern.view.window(0), arguments[0]).asked",
+                                     at) == (6 if asleep else 18) * MIB
+        assert driver.execute_script("return cistern.view.window(0).asked[arguments[0]]",
+                                     at) == (6 if asleep else 18) * MIB
+        assert text(driver, "#holders tbody").count("model.py:31") == (1 if asleep else 2)
     driver.execute_script("cistern.view.goEvent(0, 5)")
     box = driver.find_element("css selector", "#map-box")
     box.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     settle(driver)
     assert "12 MiB from model.py:31" in text(driver, "#map-block")
     assert "asleep: no memory until its pool wakes" in text(driver, "#map-block")
-
-
-def test_a_recording_that_may_not_tell_of_all_memory_says_nothing_of_sleep(show):
-    driver = show("sleeping")
-    assert driver.execute_script("""const {recording} = cistern.view;
-        return ["trace", "dump", "snapshot", "pytorch", "rmm"].map(
-            (source) => cistern.asleep.isTold({...recording, source}));""") == [True, True, True, False, False]
 
 
 def test_flame_graph_of_the_failure_and_of_the_chosen_moment(show):

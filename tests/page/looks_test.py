@@ -75,6 +75,52 @@ def test_page_is_as_wide_as_the_screen(show, width):
     assert wide <= width
 
 
+@pytest.fixture
+def wide(driver):
+    """A function that makes the window so many pixels wide, until the test ends."""
+    def set_width(width):
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                               {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        settle(driver)
+        settle(driver)
+
+    yield set_width
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("width", [600, 800, 1300])
+def test_the_menu_has_all_its_entries_in_sight_above_the_moments_bar(show, wide, width):
+    driver = show()
+    wide(width)
+    hidden, bar, top = driver.execute_script("""
+        const bar = document.querySelector(".bar").getBoundingClientRect();
+        const hidden = Array.from(document.querySelectorAll("#contents a")).filter((link) => {
+          const {left, right, bottom} = link.getBoundingClientRect();
+          return left < bar.left || right > bar.right || bottom > bar.bottom;
+        });
+        return [hidden.map((link) => link.textContent), bar.height,
+                parseFloat(getComputedStyle(document.getElementById("scrub")).top)];""")
+    assert hidden == [] and bar < top < bar + 20
+
+
+def test_what_scrolls_sideways_has_a_shadow_there(show, wide):
+    driver = show()
+    wide(390)
+    for part in ("#contents", "#holders .table"):
+        assert "gradient" in driver.execute_script(
+            "return getComputedStyle(document.querySelector(arguments[0])).backgroundImage", part), part
+
+
+def test_a_wide_table_is_a_list_on_a_narrow_screen(show, wide):
+    driver = show("compared")
+    wide(390)
+    right = "return Math.max(...Array.from(document.querySelectorAll(arguments[0]), (cell) => cell.getBoundingClientRect().right))"
+    for part in ("#leaks td", "#labels td", "#comparison td"):
+        assert driver.execute_script(right, part) <= 390, part
+    assert driver.execute_script(
+        "return getComputedStyle(document.querySelectorAll('#leaks td')[3], '::before').content") == '"Grows by: "'
+
+
 def test_a_long_name_does_not_make_the_page_wide(driver, tmp_path):
     import assemble
     import stories

@@ -11,7 +11,7 @@ FIELDS = ("kind", "us", "address", "bytes", "stack", "label", "pool", "stream", 
 class State:
     """What lives after some events."""
     def __init__(self):
-        self.live, self.pending, self.ranges = {}, {}, {}
+        self.live, self.pending, self.ranges, self.asleep = {}, {}, {}, {}
         self.asked = 0
 
     def apply(self, event):
@@ -26,8 +26,16 @@ class State:
             self.pending.pop(block)
         elif kind in (RESERVE, MAP):
             self.ranges[address] = event
+            self.move(self.asleep, self.live, address, size)
         elif kind in (RELEASE, UNMAP):
             del self.ranges[address]
+            self.move(self.live, self.asleep, address, size)
+
+    def move(self, of, to, address, size):
+        """The blocks in a range fall asleep, or wake."""
+        for block in [block for block, event in of.items() if address <= event[2] < address + size]:
+            to[block] = of.pop(block)
+            self.asked += to[block][3] if to is self.live else -to[block][3]
 
     def reserved(self):
         return sum(event[3] for event in self.ranges.values())
@@ -56,7 +64,7 @@ def states(program, *numbers):
             copied = State()
             copied.live, copied.pending, copied.ranges = dict(state.live), dict(state.pending), dict(
                 state.ranges)
-            copied.asked = state.asked
+            copied.asked, copied.asleep = state.asked, dict(state.asleep)
             found[i] = copied
     return found
 
@@ -112,7 +120,7 @@ def window(program, first, last):
     """The events from `first` up to `last`, and what lived before them."""
     start = states(program, first)[first]
     events = program.events[first:last]
-    old = [*start.live.values(), *start.pending.values()]
+    old = [*start.live.values(), *start.asleep.values(), *start.pending.values()]
     numbers = {event[8]: i for i, event in enumerate(old)}
     rows, address, time = {name: [] for name in ("kind", "dt_us", "address", *FIELDS[3:])}, 0, None
     time = program.events[first - 1][1] if first > 0 else 0
@@ -126,13 +134,18 @@ def window(program, first, last):
         time, address = us, at
     names = {"address": 2, "bytes": 3, "stack": 4, "label": 5, "pool": 6, "stream": 7, "since_us": 1}
     blocks = {name: [event[index] for event in old] for name, index in names.items()}
-    blocks["pending"] = [0] * len(start.live) + [1] * len(start.pending)
+    blocks["pending"] = [0] * (len(start.live) + len(start.asleep)) + [1] * len(start.pending)
+    sleeps, asleep = [], set()
+    for number, state in states(program, *range(first, last + 1)).items():
+        sleeps += [[numbers[block], number - first, int(block in state.asleep)]
+                   for block in asleep.symmetric_difference(state.asleep)]
+        asleep = set(state.asleep)
     ended = {event[8] for event in events if event[0] == USES_END}
     later = {event[8] for event in program.events[last:] if event[0] == USES_END}
     freed = [event[8] for event in events if event[0] == FREE]
     waiting = [numbers[block] for block in freed if block in later - ended]
     return {
-        "first": first, "count": len(events), "waiting": waiting,
+        "first": first, "count": len(events), "waiting": waiting, "sleeps": sleeps,
         "start_us": program.events[first - 1][1] if first > 0 else 0, "blocks": blocks, "events": rows,
         "ranges": [[event[2], event[3], event[6], event[7], 0 if event[0] == RESERVE else 1]
                    for event in start.ranges.values()]
@@ -148,7 +161,7 @@ def moment(program, state, number, kind, title, windows):
         request = {"bytes": size, "stream": stream, "pool": pool, "label": label, "stack": stack}
     return {
         "kind": kind, "title": title, "at_us": program.events[number - 1][1] if number else 0, "event": number,
-        "asked": state.asked, "allocated": None, "reserved": state.reserved(), "limit": program.limit,
+        "asked": state.asked, "asleep": sum(event[3] for event in state.asleep.values()), "allocated": None, "reserved": state.reserved(), "limit": program.limit,
         "request": request, "holders": state.holders(), "unused": [], "advice": [], "device_error": "",
         "window": found, "at": number - windows[found]["first"] if found is not None else 0
     }

@@ -88,9 +88,21 @@ TEST_CASE("a recording says which memory lies in the host's") {
   CHECK((r.events[1].address == 0x2000 && r.events[1].time_us == 3));
   CHECK(r.events[3].location == Location::kHost);
   CHECK(complaint("#\nr map 1000 4096 0 0 0 disk\na 1 0 0\n") ==
-        "t:2:23: expected 'host', or the end of the line, found 'disk'");
+        "t:2:23: expected 'host', 'stays', or the end of the line, found 'disk'");
   CHECK(complaint("#\nr map 1000 4096 0 0 0 host 1\na 1 0 0\n") ==
-        "t:2:27: expected the end of the line, found ' 1'");
+        "t:2:28: expected 'host', 'stays', or the end of the line, found '1'");
+}
+
+TEST_CASE("a recording says which changes of pages took no device call") {
+  const Recording r = parsed(
+      "#\nr map 1000 4096 0 0 0\nr unmap 1000 4096 0 0 3 stays\nr map 1000 4096 0 0 0 host stays\n"
+      "a 512 0 0 2000 0 0 0\n");
+  REQUIRE(r.events.size() == 4);
+  CHECK_FALSE(r.events[0].stays_mapped);
+  CHECK((r.events[1].stays_mapped && r.events[1].location == Location::kDevice));
+  CHECK((r.events[2].stays_mapped && r.events[2].location == Location::kHost));
+  CHECK(complaint("#\nr alloc 1000 4096 0 0 0 stays\na 1 0 0\n") ==
+        "t:2:25: expected 'host', 'stays', or the end of the line, found 'stays'");
 }
 
 TEST_CASE("the trace of a recording is the one that a replay reads from the same file") {

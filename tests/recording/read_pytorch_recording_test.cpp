@@ -220,10 +220,70 @@ TEST_CASE("a fault in a snapshot's recording is named with its entry") {
   CHECK(complaint(snapshot(entry("alloc", 1, 1, 1) + entry("segment_alloc", 2, 1, 2) +
                            dict({{"action", text("segment_free")}}))) ==
         "t: device_traces[0][2]: expected 'addr' to be int, found none");
-  CHECK(complaint(snapshot(entry("alloc", 1, 1, 1, list(number(3))))) ==
-        "t: device_traces[0][0]: expected a dict, found int");
-  CHECK(complaint(snapshot("", list(segment(4096, 8192, "(I1\nt", "(l")))) ==
-        "t: segments[0]: expected 'segment_pool_id' to be two ints");
+}
+
+TEST_CASE("an odd value that a report can do without costs a note, and not the file") {
+  // Python has no line for the first frame: PyTorch writes 2^64 - 1.
+  const std::string no_line =
+      dict({{"name", text("f")}, {"filename", number(1)}, {"line", "L18446744073709551615L\n"}});
+  const std::string odd = dict({{"action", text("alloc")},
+                                {"addr", number(4096)},
+                                {"size", number(100)},
+                                {"stream", number(0)},
+                                {"time_us", text("noon")},
+                                {"compile_context", number(1)},
+                                {"user_metadata", number(2)},
+                                {"pool_id", "(I1\nt"},
+                                {"frames", list(no_line + number(3) + frame("main", 9))}});
+  const std::string failed = dict({{"action", text("oom")},
+                                   {"device_free", "I-1\n"},
+                                   {"size", number(1)},
+                                   {"stream", text("s")},
+                                   {"time_us", number(9)}});
+  const std::string block = dict({{"address", number(4096)},
+                                  {"size", number(512)},
+                                  {"requested_size", "I-5\n"},
+                                  {"state", text("active_allocated")},
+                                  {"frames", number(1)}});
+  const Recording r = parsed(snapshot(entry("segment_alloc", 4096, 8192, 5) + odd + failed,
+                                      list(segment(4096, 8192, "(I1\nt", list(block)))));
+  REQUIRE(r.events.size() == 3);
+  CHECK(functionsOf(r, r.events[1].stack) == "f main ");
+  CHECK(r.frames[r.stacks[r.events[1].stack].frame].line == 0);
+  CHECK((r.events[1].time_us == 0 && r.events[1].label == 0 && r.events[2].time_us == 4));
+  std::vector<std::string> keys;
+  for (const std::string& note : r.notes) keys.push_back(note.substr(0, note.find(' ')));
+  CHECK(keys == std::vector<std::string>{"'compile_context'", "'device_free'", "'filename'",
+                                         "'frames'", "'line'", "'pool_id'", "'requested_size'",
+                                         "'segment_pool_id'", "'stream'", "'time_us'",
+                                         "'user_metadata'"});
+}
+
+TEST_CASE("a block of an old snapshot has the stack and size of its newest history") {
+  const auto made = [](std::uint64_t bytes, const std::string& name) {
+    return dict(
+        {{"addr", number(4096)}, {"real_size", number(bytes)}, {"frames", list(frame(name, 12))}});
+  };
+  const std::string block = dict({{"size", number(512)},
+                                  {"state", text("active_allocated")},
+                                  {"history", list(made(300, "newest") + made(7, "older"))}});
+  const Recording r = parsed(snapshot("", list(segment(4096, 8192, kDefaultPool, list(block)))));
+  REQUIRE(r.events.size() == 2);
+  CHECK(r.events[1].value == 300);
+  CHECK(functionsOf(r, r.events[1].stack) == "newest ");
+}
+
+TEST_CASE("cudaStreamPerThread in a snapshot counts as one stream, and a note says so") {
+  const auto notes = [](const std::string& entries) { return parsed(snapshot(entries)).notes; };
+  const auto on = [](std::uint64_t address, std::uint64_t stream) {
+    return dict({{"action", text("alloc")},
+                 {"addr", number(address)},
+                 {"size", number(1)},
+                 {"stream", number(stream)}});
+  };
+  REQUIRE(notes(on(4096, 2) + on(8192, 0x55aa00)).size() == 1);
+  CHECK(notes(on(4096, 2)).at(0).starts_with("Stream 0x2 is cudaStreamPerThread"));
+  CHECK(notes(on(4096, 1) + on(8192, 2)).empty());  // a program that counts its streams
 }
 
 }  // namespace

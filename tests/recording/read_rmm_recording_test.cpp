@@ -20,6 +20,14 @@ TEST_CASE("an RMM log gives addresses, streams and failed requests") {
   CHECK(r.failures.at(0).requested == 9999);
 }
 
+TEST_CASE("an RMM log's stream 0x2 is a stream of each thread in a report, too") {
+  const Recording r = parsed(
+      "Thread,Time,Action,Pointer,Size,Stream\n"
+      "1,15:00:00.0,allocate,0x10,8,0x2\n2,15:00:00.0,allocate,0x20,8,0x2\n");
+  CHECK(r.streams == std::vector<std::uint64_t>{0, 2, 0x1'0000'0002});
+  CHECK(r.notes.size() == 1);
+}
+
 TEST_CASE("an RMM log of failed requests alone is a recording") {
   const Recording r =
       parsed("Thread,Time,Action,Pointer,Size,Stream\n1,15:00:00.0,allocate failure,0x0,9,0x0\n");

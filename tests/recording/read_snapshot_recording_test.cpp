@@ -76,7 +76,7 @@ TEST_CASE("a block of a snapshot may lie in both") {
   CHECK(on_host == 24);
   CHECK(on_device == 3 * 1024 - 24);
   CHECK(complaint(at("1025")) ==
-        "t: segments[0].blocks[0]: expected 'on_host' to be at most 1024, the size, found 1025");
+        "t: segments[0].blocks[0]: expected 'on_host' to be at most 1024, found 1025");
 }
 
 TEST_CASE("a fault in a snapshot of Cistern is named with its place") {

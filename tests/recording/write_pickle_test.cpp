@@ -1,6 +1,9 @@
 #include "interop/recording/formats/write_pickle.hpp"
 
 #include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,6 +13,11 @@
 
 namespace cistern::recording::testing {
 namespace {
+
+int python(const std::string& script, const std::filesystem::path& snapshot) {
+  const std::string path = fmt::format("{}/tests/recording/{}", CISTERN_SOURCE_DIR, script);
+  return std::system(fmt::format("python3 '{}' '{}'", path, snapshot.string()).c_str());
+}
 
 TEST_CASE("a snapshot that is written is read with the same events") {
   const test::TemporaryFile file("out.pickle");
@@ -41,12 +49,53 @@ TEST_CASE("Python reads a snapshot that is written, in the shape of PyTorch's") 
   Recording other = parsed("#\na 700 0 0 10000 0 0 0\n");
   other.device = "cuda:0";
   writePickle({sampleRecording(), other}, file.path());
-  const std::string script = fmt::format("{}/tests/recording/walk_snapshot.py", CISTERN_SOURCE_DIR);
-  CHECK(std::system(fmt::format("python3 '{}' '{}'", script, file.path().string()).c_str()) == 0);
+  CHECK(python("walk_snapshot.py", file.path()) == 0);
+}
+
+// A block on two pages that sleep and wake, one in host memory, one on half a page, and one that
+// moves to the host and stays there.
+const char* const kWithoutMemory =
+    "# {\"recording\": 1, \"device\": \"cuda:0\"}\n"
+    "r map 200000 2097152 0 0 1\nr map 400000 2097152 0 0 1\n"
+    "a 3000000 0 1 200000 0 0 0\n"
+    "r map 800000 2097152 0 0 1 host\n"
+    "a 1000 0 1 800000 0 0 0\n"
+    "a 500 0 1 500000 0 0 0\n"
+    "r unmap 200000 2097152 0 0 1\nr unmap 400000 2097152 0 0 1\n"
+    "r map a00000 2097152 0 0 1\na 700 0 1 a00000 0 0 0\nf 3 1\n"
+    "r map 200000 2097152 0 0 1\nr map 400000 2097152 0 0 1\n"
+    "f 0 1\n"
+    "r unmap 400000 2097152 0 0 1\nr map 400000 2097152 0 0 1 host\n";
+
+TEST_CASE("a block is in a snapshot while it has memory of the device") {
+  const test::TemporaryFile file("out.pickle");
+  writePickle({parsed(kWithoutMemory)}, file.path());
+  const Recording read = readRecordings(file.path()).at(0);
+  audit(read);
+  std::string kinds;
+  for (const Event& event : read.events) kinds += "afersmuot"[std::size_t(event.kind)];
+  // Sleep: each block is freed before the page goes. Wake: allocated behind the last page.
+  CHECK(kinds ==
+        "mmaa"
+        "fufu"
+        "maf"
+        "mmaa"
+        "f"
+        "fu");
+}
+
+TEST_CASE("PyTorch's viewer finds the segment of each block after each event") {
+  const test::TemporaryFile file("out.pickle");
+  const std::vector<Recording> all = {parsed(kWithoutMemory), sampleRecording(),
+                                      parsed("#\na 700 0 0 10000 0 0 0\n")};
+  for (const Recording& recording : all) {
+    writePickle({recording}, file.path());
+    CHECK(python("view_snapshot.py", file.path()) == 0);
+  }
 }
 
 TEST_CASE("the blocks of a segment cover it at the end") {
-  const std::vector<EndSegment> segments = endState(sampleRecording());
+  const std::vector<EndSegment> segments = endState(sampleRecording(), {});
   REQUIRE(segments.size() == 2);
   for (const EndSegment& segment : segments) {
     std::uint64_t bytes = 0;
@@ -63,7 +112,7 @@ TEST_CASE("the blocks of a segment cover it at the end") {
 
 TEST_CASE("without reserved memory one segment holds all blocks") {
   const std::vector<EndSegment> segments =
-      endState(parsed("#\na 512 0 0 1000 0 0 0\na 100 0 0 4000 0 0 0\nf 0 0\n"));
+      endState(parsed("#\na 512 0 0 1000 0 0 0\na 100 0 0 4000 0 0 0\nf 0 0\n"), {});
   REQUIRE(segments.size() == 1);
   CHECK(segments[0].address == 0x1000);
   CHECK(segments[0].bytes == 0x3000 + 100);

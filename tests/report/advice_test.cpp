@@ -64,11 +64,26 @@ TEST_CASE("advice tells of memory that others hold free") {
 TEST_CASE("advice says whether the request fits without a holder, if that is known") {
   Shortage shortage{Request{100 * kMiBytes}, 0, true, {}, {}, {}};
   shortage.holders = {{3, 2, 0, 0, 4, 500 * kMiBytes, 0}};
-  CHECK_THAT(adviceIn(shortage), !ContainsSubstring("Without these"));
+  CHECK_THAT(adviceIn(shortage), !ContainsSubstring("Without that memory"));
   shortage.fits_without = [](const Holder&) { return true; };
-  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Without these the request fits."));
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Without that memory the request fits."));
   shortage.fits_without = [](const Holder&) { return false; };
-  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Without these it still does not."));
+  CHECK_THAT(adviceIn(shortage), !ContainsSubstring("Free the 4 blocks"));
+  shortage.holders.push_back({0, 2, 0, 0, 2, 200 * kMiBytes, 0});
+  shortage.fits_without = [](const Holder& holder) { return holder.blocks == 4; };
+  CHECK_THAT(adviceIn(shortage), ContainsSubstring("Free the 4 blocks"));
+}
+
+TEST_CASE("advice begins with what helps, and ends with a leak that is not enough") {
+  Shortage shortage{Request{100 * kMiBytes}, 0, true, {}, {}, {}};
+  shortage.holders = {{3, 2, 0, 0, 4, 500 * kMiBytes, 0}};
+  shortage.leaking = shortage.holders;
+  shortage.fits_without = [](const Holder&) { return true; };
+  CHECK_THAT(adviceIn(shortage), Catch::Matchers::StartsWith("train.py:41 in keep keeps"));
+  shortage.fits_without = [](const Holder&) { return false; };
+  CHECK_THAT(adviceIn(shortage), Catch::Matchers::StartsWith("100.00 MiB more of limit"));
+  CHECK_THAT(adviceIn(shortage),
+             Catch::Matchers::EndsWith("Without that memory it still does not.\n"));
 }
 
 TEST_CASE("advice names each holder once") {

@@ -17,7 +17,9 @@ TEST_CASE("columns cover the time evenly, and no peak is lost") {
   CHECK(columns.of(24) == 0);
   CHECK(columns.of(25) == 1);
   CHECK(columns.of(100) == 3);
-  const ColumnPeaks peaks = peaksOf(subject.recording, livesOf(subject.recording), columns);
+  const std::vector<Life> lives = livesOf(subject.recording);
+  const ColumnPeaks peaks =
+      peaksOf(subject.recording, InUse(subject.recording, lives, {}), columns);
   CHECK(peaks.asked == std::vector<std::uint64_t>{300, 100, 100, 100});
   CHECK(peaks.done == std::vector<std::uint32_t>{2, 3, 3, 3});
 }
@@ -26,7 +28,9 @@ TEST_CASE("a recording at one moment has one column") {
   const Subject subject = testing::subjectOf("a 100 0 0\na 200 0 0\n");
   const Columns columns(subject.recording, 2000);
   CHECK(columns.count() == 1);
-  const ColumnPeaks peaks = peaksOf(subject.recording, livesOf(subject.recording), columns);
+  const std::vector<Life> lives = livesOf(subject.recording);
+  const ColumnPeaks peaks =
+      peaksOf(subject.recording, InUse(subject.recording, lives, {}), columns);
   CHECK(peaks.asked == std::vector<std::uint64_t>{300});
 }
 

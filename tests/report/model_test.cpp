@@ -1,3 +1,4 @@
+#include <map>
 
 #include "interop/report/names.hpp"
 #include "tests/report/report_testing.hpp"
@@ -70,6 +71,50 @@ TEST_CASE("device calls are counted with their bytes") {
       "r free 1000 4096 0 0 0\n");
   CHECK(model["calls"] ==
         json{{"segment_alloc", 1, 4096}, {"segment_free", 1, 4096}, {"map", 2, 16384}});
+}
+
+/// Sixteen events, 10 µs apart: allocations, but for these lines.
+std::string sixteen(const std::map<int, std::string>& lines) {
+  std::string text;
+  for (int i = 0; i < 16; ++i) {
+    const auto line = lines.find(i);
+    text += (line == lines.end() ? "a 1 0" : line->second) + " 10" +
+            (line == lines.end() ? " 0 0 0 0\n" : "\n");
+  }
+  return text;
+}
+
+TEST_CASE("a program rests after the last call that made, moved or gave back memory") {
+  const json rest = testing::modelOfText(sixteen({{0, "r alloc 1000 4096 0 0"},
+                                                  {4, "r map 9000 8192 0 0"},
+                                                  {9, "r unmap 9000 8192 0 0"}}))["rest"];
+  CHECK(rest == json{{"last_us", 100},
+                     {"last_event", 9},
+                     {"later_calls", 1},
+                     {"later_us", 80},
+                     {"rested", true}});
+}
+
+TEST_CASE("a program that makes pages up to the end has not come to rest") {
+  const json rest = testing::modelOfText(sixteen({{3, "r map 9000 8192 0 0"},
+                                                  {8, "r map 1000 8192 0 0"},
+                                                  {15, "r map 5000 4096 0 0"}}))["rest"];
+  CHECK(rest["rested"] == false);
+  CHECK((rest["last_event"] == 15 && rest["later_calls"] == 2 && rest["later_us"] == 80));
+}
+
+TEST_CASE("pages that stay mapped, and what was there before, are no calls") {
+  std::string text = sixteen({{0, "r map 9000 8192 0 0"}});
+  for (const char* kind : {"unmap", "map"})
+    text += std::string("r ") + kind + " 9000 8192 0 0 1 stays\n";
+  const json model = testing::modelOfText("# {\"recording\": 1, \"first_recorded\": 1}\n" + text);
+  CHECK(model["calls"].empty());
+  CHECK((model["rest"]["last_us"].is_null() && model["rest"]["last_event"].is_null()));
+  CHECK((model["rest"]["rested"] == true && model["rest"]["later_calls"] == 0));
+}
+
+TEST_CASE("without memory events nothing is said of rest") {
+  CHECK(testing::modelOfText("# {}\na 1 0 0\n")["rest"].is_null());
 }
 
 TEST_CASE("a note says how much lay in the host's memory at most") {

@@ -129,10 +129,11 @@ class Program {
 void print(const Counts& c) {
   fmt::print(
       "{} worlds, {} threads, {} steps: {} allocations, {} of them refused; {} blocks passed "
-      "on, {} uses recorded, {} streams replaced, {} pools; emptied {} times, {} audits\n",
+      "on, {} uses recorded, {} streams replaced, {} pools; emptied {} times, {} audits, {} "
+      "trainings\n",
       c.rounds.load(), c.threads.load(), c.steps.load(), c.allocations.load(), c.refused.load(),
       c.passed_on.load(), c.recorded.load(), c.streams.load(), c.pools.load(), c.emptied.load(),
-      c.audits.load());
+      c.audits.load(), c.trainings.load());
 }
 
 }  // namespace

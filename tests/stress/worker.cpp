@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "allocator/base/bytes.hpp"
+#include "tests/stress/training.hpp"
 #include "tests/stress/watch.hpp"
 
 namespace cistern::stress {
@@ -24,6 +25,7 @@ void Worker::step() {
   if (dice < 950) return pairs();
   if (dice < 980) return useElsewhere();
   if (dice < 985) return inAPool();
+  if (dice < 989) return train();
   rarely();
 }
 
@@ -91,6 +93,17 @@ void Worker::inAPool() {
   for (int i = 0; served && i < 12; ++i) below(3) == 0 ? letGo() : void(served = take());
   doing("lets go of a pool");
   world_.counts.pools.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Worker::train() {
+  const std::size_t slot = anySlot();
+  const auto take = [&](std::uint64_t bytes) {
+    world_.counts.allocations.fetch_add(1, std::memory_order_relaxed);
+    return world_.allocate(bytes, slot, below(8) == 0);
+  };
+  stress::train({[this](std::uint64_t most) { return below(most); }, [this] { return size(); }},
+                take, [this](Held* held) { world_.free(held); });
+  world_.counts.trainings.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Worker::rarely() {

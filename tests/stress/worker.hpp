@@ -30,6 +30,7 @@ class Worker {
   void pairs();
   void useElsewhere();
   void inAPool();
+  void train();
   void rarely();
 
   World& world_;

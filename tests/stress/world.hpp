@@ -22,7 +22,7 @@ namespace cistern::stress {
 /// What has been done, by all threads.
 struct Counts {
   std::atomic<std::uint64_t> rounds{0}, threads{0}, steps{0}, allocations{0}, refused{0},
-      passed_on{0}, recorded{0}, streams{0}, pools{0}, emptied{0}, audits{0};
+      passed_on{0}, recorded{0}, streams{0}, pools{0}, emptied{0}, audits{0}, trainings{0};
 };
 
 /// One stream of the program. Who uses it holds the lock shared; who replaces it, alone.

@@ -83,6 +83,8 @@ TEST_CASE("a snapshot without a history is refused, whatever its segments hold")
   CHECK(complaint(dict("device_traces", "(l") + ".") == nothing);
   CHECK(complaint(snapshotOf("")) == nothing);
   CHECK(complaint(snapshotOf(entry("segment_alloc", "1"))) == nothing);
+  // All that is left in a record of one entry.
+  CHECK(complaint(snapshotOf(entry("free_completed", "4096"))) == nothing);
   CHECK(complaint("(dVdevice_traces\n" + list("(l") + "sVsegments\n" + list(segmentOn(0)) + "s.") ==
         "t: has no history of allocations, only 1 block of 512 B that lived at its end" + how);
 }
@@ -138,8 +140,10 @@ TEST_CASE("a snapshot of several streams without completed frees says that it la
 TEST_CASE("blocks without addresses of their own lie end to end") {
   const std::string block = "(dVsize\nI512\nsVstate\nVactive_allocated\nsa";
   const std::string segment = "(dVaddress\nI4096\nsVstream\nI0\nsVblocks\n(l" + block + block + "s";
-  const std::string content = "(dVdevice_traces\n" + list("(l" + entry("free_completed", "4608")) +
-                              "sVsegments\n" + list(segment) + "s.";
+  const std::string content =
+      "(dVdevice_traces\n" +
+      list("(l" + entry("free_requested", "4608") + entry("free_completed", "4608")) +
+      "sVsegments\n" + list(segment) + "s.";
   // The second block is the one freed, with the size that its free gives.
   CHECK(parsed(content).events ==
         Events{allocation(512, 0, 0), allocation(8, 0, 0), release(1, 0, 0)});

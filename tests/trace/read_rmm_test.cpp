@@ -23,6 +23,19 @@ TEST_CASE("an RMM log is read call by call") {
   CHECK(trace.peak_requested_bytes == 1074);
 }
 
+TEST_CASE("stream 0x2 of an RMM log is another stream in each thread") {
+  const Trace trace = parsed(kHeader +
+                             "7,00:00:00,allocate,0x10,1,0x2\n8,00:00:00,allocate,0x20,1,0x2\n"
+                             "7,00:00:00,allocate,0x30,1,0x2\n8,00:00:00,free,0x20,1,0x2\n"
+                             "8,00:00:00,allocate,0x40,1,0x55aa00\n");
+  CHECK(trace.events == Events{allocation(1, 1, 0), allocation(1, 2, 0), allocation(1, 1, 0),
+                               release(1, 2, 0), allocation(1, 3, 0)});
+  CHECK(trace.stream_names == std::vector<std::uint64_t>{0, 2, 0x1'0000'0002, 0x55aa00});
+  REQUIRE(trace.notes.size() == 1);
+  CHECK(trace.notes[0].find("counts as 2 streams") != std::string::npos);
+  CHECK(parsed(oneCall("00:00:00,allocate,0x10,1,0x2")).notes.empty());
+}
+
 TEST_CASE("an RMM log may start late, repeat its header, and end its lines as Windows does") {
   const Trace trace = parsed(
       "loading\r\nThread,Time,Action,Pointer,Size,Stream\r\n\r\n"

@@ -15,8 +15,9 @@ struct Placed {
   std::uint32_t stack = 0;
 };
 
-// Those of more than 0 bytes, by address.
-std::vector<Placed> livingBlocks(const Recording& recording) {
+// Those of more than 0 bytes that have memory, by address.
+std::vector<Placed> livingBlocks(const Recording& recording,
+                                 const std::vector<BackingChange>& changes) {
   std::vector<Placed> all;
   for (const Event& event : recording.events) {
     if (event.kind == EventKind::kAllocate) {
@@ -24,6 +25,11 @@ std::vector<Placed> livingBlocks(const Recording& recording) {
     } else if (event.kind == EventKind::kFree) {
       all[event.value].bytes = 0;
     }
+  }
+  std::vector<bool> away(all.size());
+  for (const BackingChange& change : changes) away[change.allocation] = !change.backed;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (away[i]) all[i].bytes = 0;
   }
   std::erase_if(all, [](const Placed& block) { return block.bytes == 0; });
   std::sort(all.begin(), all.end(),
@@ -98,11 +104,12 @@ void fill(EndSegment& segment, std::vector<Placed>::const_iterator& block,
 
 }  // namespace
 
-std::vector<EndSegment> endState(const Recording& recording) {
+std::vector<EndSegment> endState(const Recording& recording,
+                                 const std::vector<BackingChange>& changes) {
   ReservedRanges ranges = rangesAtEnd(recording);
   if (!recording.has_reserved) ranges.add(rangeOfAll(recording));
   std::vector<EndSegment> segments = segmentsOf(ranges);
-  const std::vector<Placed> blocks = livingBlocks(recording);
+  const std::vector<Placed> blocks = livingBlocks(recording, changes);
   auto block = blocks.begin();
   for (EndSegment& segment : segments) fill(segment, block, blocks.end());
   return segments;

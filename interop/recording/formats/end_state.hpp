@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "interop/recording/backing_changes.hpp"
 #include "interop/recording/recording_model.hpp"
 
 namespace cistern::recording {
@@ -24,8 +25,10 @@ struct EndSegment {
   std::vector<EndBlock> blocks;
 };
 
-/// By address. A block that lies in no segment, or in another block, is left out. Without
-/// has_reserved one segment holds all blocks that ever were. Pre: recording.has_addresses.
-std::vector<EndSegment> endState(const Recording& recording);
+/// By address. A block that lies in another block, or has no memory after `changes`, is left out.
+/// Without has_reserved one segment holds all blocks that ever were. Pre: recording.has_addresses;
+/// `changes` are backingChanges() of the device's memory.
+std::vector<EndSegment> endState(const Recording& recording,
+                                 const std::vector<BackingChange>& changes);
 
 }  // namespace cistern::recording

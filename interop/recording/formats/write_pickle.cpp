@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
+#include "interop/recording/backing_changes.hpp"
 #include "interop/recording/formats/end_state.hpp"
 #include "interop/recording/formats/holdings.hpp"
 #include "interop/recording/formats/pickle_output.hpp"
@@ -32,24 +35,30 @@ class RecordingPickler {
       : out_(out),
         recording_(recording),
         device_(device),
+        used_(withUses(recording)),
+        changes_(backingChanges(recording, Backing::kDevice)),
         frames_(recording.frames.size(), kUnwritten),
         stacks_(recording.stacks.size(), kUnwritten) {}
 
   void writeSegments() {
-    for (const EndSegment& segment : endState(recording_)) writeSegment(segment);
+    for (const EndSegment& segment : endState(recording_, changes_)) writeSegment(segment);
   }
 
   void writeEvents() {
-    const std::vector<bool> used = withUses(recording_);
-    std::vector<std::uint64_t> sizes;
-    std::size_t written = 0;
+    ChangeCursor cursor(changes_);
     out_.beginList();
-    for (const Event& event : recording_.events) {
-      if (++written % kBatch == 0) out_.nextBatch();
-      if (event.kind == EventKind::kAllocate) sizes.push_back(event.value);
-      const bool ends = event.kind == EventKind::kFree || event.kind == EventKind::kUsesEnd;
-      const std::uint64_t bytes = ends ? sizes[event.value] : event.value;
-      if (bytes > 0) writeEvent(event, bytes, ends && used[event.value]);
+    for (std::size_t i = 0; i < recording_.events.size(); ++i) {
+      if (i % kBatch == kBatch - 1) out_.nextBatch();
+      const Event& event = recording_.events[i];
+      if (event.kind == EventKind::kAllocate) born_.push_back(i);
+      const std::span<const BackingChange> now = cursor.at(i);
+      for (const BackingChange& change : now) {
+        if (!change.backed) writeLoss(change.allocation, event);
+      }
+      writeEvent(event);
+      for (const BackingChange& change : now) {
+        if (change.backed && event.kind != EventKind::kFree) writeReturn(change.allocation, event);
+      }
     }
     out_.endList();
   }
@@ -126,15 +135,45 @@ class RecordingPickler {
 
   // ---- Events ----
 
+  // PyTorch's viewer looks for the segment of each block, and its segments are device memory. So a
+  // block that loses its memory is freed there, and allocated again where that comes back.
+
+  void writeLoss(std::uint32_t allocation, const Event& at) {
+    const bool is_new = at.kind == EventKind::kAllocate;
+    if (!is_new) writeFree(eventOf(allocation, at));
+    away_.insert(allocation);
+  }
+  void writeReturn(std::uint32_t allocation, const Event& at) {
+    away_.erase(allocation);
+    const Event event = eventOf(allocation, at);
+    writeEntry("alloc", event, event.value);
+  }
+  void writeFree(const Event& allocated) {
+    writeEntry("free_requested", allocated, allocated.value);
+    writeEntry("free_completed", allocated, allocated.value);
+  }
+  // As it was allocated, at the time of another event.
+  Event eventOf(std::uint64_t allocation, const Event& at) const {
+    Event event = recording_.events[born_[allocation]];
+    event.time_us = at.time_us;
+    return event;
+  }
+
   // PyTorch has no word for memory that lies in the host's: its reserved memory is the device's.
-  void writeEvent(const Event& event, std::uint64_t bytes, bool waits) {
+  void writeEvent(const Event& event) {
     if (event.location == Location::kHost) return;
+    const bool ends = event.kind == EventKind::kFree || event.kind == EventKind::kUsesEnd;
+    const std::uint64_t allocation = ends ? event.value : born_.size() - 1;
+    const bool is_block = ends || event.kind == EventKind::kAllocate;
+    if (is_block && away_.contains(allocation)) return;
+    const std::uint64_t bytes = ends ? recording_.events[born_[allocation]].value : event.value;
+    if (bytes == 0) return;
     switch (event.kind) {
       case EventKind::kAllocate:
         return writeEntry("alloc", event, bytes);
       case EventKind::kFree:
         writeEntry("free_requested", event, bytes);
-        if (!waits) writeEntry("free_completed", event, bytes);
+        if (!used_[allocation]) writeEntry("free_completed", event, bytes);
         return;
       case EventKind::kUsesEnd:
         return writeEntry("free_completed", event, bytes);
@@ -196,6 +235,10 @@ class RecordingPickler {
   PickleOutput& out_;
   const Recording& recording_;
   const std::uint64_t device_;
+  const std::vector<bool> used_;
+  const std::vector<BackingChange> changes_;
+  std::vector<std::size_t> born_;               // the event of each allocation so far
+  std::unordered_set<std::uint64_t> away_;      // allocations that have no device memory
   std::vector<std::uint32_t> frames_, stacks_;  // what was remembered, by number
 };
 

@@ -17,6 +17,10 @@ cistern.failureCards = (() => {
       parts.push(`The limit was ${units.bytes(moment.limit)}, so ${
           units.bytes(left)} more could be reserved.`);
     }
+    if (moment.asleep > 0)
+      parts.push(`Blocks of ${units.bytes(moment.asleep)} were asleep, and had no memory.`);
+    if ((moment.device_free ?? null) !== null)
+      parts.push(`The device had ${units.bytes(moment.device_free)} free.`);
     return parts.join(" ");
   }
 

@@ -31,7 +31,7 @@ cistern.freeMemory = (() => {
         ` ${units.bytes(sums.waiting)} is freed and waits for other streams’ work.` :
         "";
     const asleep = sums.asleep > 0 ?
-        ` Pools are asleep: ${units.bytes(sums.asleep)} in use has no memory until they wake.` :
+        ` Pools are asleep: ${units.bytes(sums.asleep)} of blocks has no memory until they wake.` :
         "";
     const text = sums.pieces === 0 ?
         "No reserved memory is free." :

@@ -97,10 +97,12 @@ cistern.lists = (() => {
       body.replaceChildren(cistern.empty("The recording does not tell of calls to the device."));
       return;
     }
-    body.replaceChildren(table(
-        "Device calls", [["Call", false], ["Times", true], ["Bytes", true]],
-        rows.map(([name, count,
-                   bytes]) => [names[name] || name, units.count(count), units.bytes(bytes)])));
+    body.replaceChildren(
+        el("p", {text: cistern.sentences.rest(view)}),
+        table(
+            "Device calls", [["Call", false], ["Times", true], ["Bytes", true]],
+            rows.map(([name, count,
+                       bytes]) => [names[name] || name, units.count(count), units.bytes(bytes)])));
   }
   return {calls, labels, leaks};
 })();

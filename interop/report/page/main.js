@@ -119,6 +119,10 @@
       if (now !== width && view) view.redraw();
       width = now;
     })).observe(document.getElementById("main"));
+    const bar = document.querySelector(".bar");
+    new ResizeObserver(() => {
+      document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
+    }).observe(bar);
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape") cistern.hint.hide();
       if (event.key !== "/" || /INPUT|SELECT|TEXTAREA/.test(document.activeElement.tagName)) return;

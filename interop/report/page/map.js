@@ -74,7 +74,7 @@ cistern.Map = class {
       entry(colours.rest, "all others"),
       entry(colours.reserved, tinted ? "pale: reserved, free" : "reserved, free"),
       entry(colours.pending, "freed, waits for other streams"),
-      entry(colours.asleep, "in use, asleep: no memory until its pool wakes"),
+      entry(colours.asleep, "asleep: no memory until its pool wakes"),
       entry(colours.panel, "no memory there, or another segment begins further on")
     ];
     others[4].firstChild.classList.add("bordered");

@@ -44,6 +44,23 @@ cistern.sentences = (() => {
     return request.bytes > free + left ? request.bytes - free - left : null;
   }
 
+  /**
+   * When the last page or segment was made, moved or given back, and whether that still goes on.
+   */
+  function rest(view) {
+    const {rest: found, has_times: hasTimes} = view.recording;
+    if (!found || found.last_us === null) return "";
+    const event = hasTimes ? `, event ${cistern.units.count(found.last_event)}` : "";
+    const last = `${view.time(found.last_us)}${event}${during(view, found.last_us)}`;
+    const seconds = hasTimes ? found.later_us / 1e6 : 0;
+    const rate = seconds > 0 && found.later_calls > 0 ?
+        `, ${cistern.units.digits(found.later_calls / seconds)} a second` :
+        "";
+    const later = `${counted(found.later_calls, "call")} came in the last half${rate}`;
+    return found.rested ? `The program came to rest: the last call was at ${last}. ${later}.` :
+                          `The program has not come to rest: ${later}. The last was at ${last}.`;
+  }
+
   /** A moment's name, with its place in the recording. */
   function title(view, moment) {
     const fallback =
@@ -108,6 +125,7 @@ cistern.sentences = (() => {
     lacking,
     noLine,
     origin,
+    rest,
     sizes,
     title,
     unused

@@ -9,8 +9,9 @@ cistern.state = (() => {
     const {born, freed, bytes, holder} = window;
     const n = window.holders.length;
     const [count, sum, largest] = [new Uint32Array(n), new Float64Array(n), new Float64Array(n)];
+    const asleep = cistern.asleep.blocks(window, at);
     for (let b = 0; b < window.blocks; b += 1) {
-      if (born[b] > at || at >= freed[b]) continue;
+      if (born[b] > at || at >= freed[b] || asleep[b]) continue;
       const h = holder[b];
       count[h] += 1;
       sum[h] += bytes[b];
@@ -45,8 +46,9 @@ cistern.state = (() => {
    */
   function sizes(window, at) {
     const classes = new Map();
+    const asleep = cistern.asleep.blocks(window, at);
     for (let b = 0; b < window.blocks; b += 1) {
-      if (!window.lives(b, at)) continue;
+      if (!window.lives(b, at) || asleep[b]) continue;
       const log = Math.floor(Math.log2(Math.max(1, window.bytes[b])));
       const row = classes.get(log) || {log, blocks: 0, bytes: 0, largest: 0};
       row.blocks += 1;
@@ -119,9 +121,8 @@ cistern.state = (() => {
     const asleep = cistern.asleep.blocks(window, at);
     for (let b = 0; b < window.blocks; b += 1) {
       if (window.lives(b, at)) {
-        found.asked += window.bytes[b];
+        found[asleep[b] ? "asleep" : "asked"] += window.bytes[b];
         found.blocks += 1;
-        if (asleep[b]) found.asleep += window.bytes[b];
       } else if (window.waits(b, at)) {
         found.waiting += window.bytes[b];
       }

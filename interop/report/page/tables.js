@@ -9,10 +9,16 @@ cistern.table = (() => {
            columns.map(
                ([text, isNumber]) =>
                    el("th", {scope: "col", class: isNumber ? "number" : null, text})));
-    const cell = (value, i) => el("td", {class: columns[i][1] ? "number" : null}, value);
+    const cell = (value, i) =>
+        el("td", {class: columns[i][1] ? "number" : null, "data-title": columns[i][0]}, value);
     const body = el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell))));
     return el(
-        "div", {class: "table", tabindex: 0, role: "group", "aria-label": title},
+        "div", {
+          class: columns.length > 3 ? "table wide" : "table",
+          tabindex: 0,
+          role: "group",
+          "aria-label": title
+        },
         el("table", {}, el("caption", {class: "unseen", text: title}), el("thead", {}, head),
            body));
   }

@@ -35,22 +35,44 @@ cistern.timelinePaint = (() => {
     });
   }
 
+  /**
+   * Whole pixels, each with the column that has most there: one narrower than a pixel would be
+   * pale. {column, from, to}
+   */
+  function pixels(edges, shown, x, stacked) {
+    const [first, last] = columns(edges, shown);
+    const sum = (column) => d3.sum(stacked, ([, values]) => values[column]);
+    const found = [];
+    for (let column = first; column < last; column += 1) {
+      const from = Math.round(x(edges[column]));
+      const to = Math.max(from + 1, Math.round(x(edges[column + 1])));
+      const before = found[found.length - 1];
+      if (!before || before.from !== from) {
+        found.push({column, from, to});
+      } else {
+        before.to = Math.max(before.to, to);
+        if (sum(column) > sum(before.column)) before.column = column;
+      }
+    }
+    return found;
+  }
+
   /** Areas on top of each other, the first key lowest. */
   function areas(context, edges, shown, x, y, stacked, colourOf) {
-    const [first, last] = columns(edges, shown);
-    const base = new Float64Array(last - first);
+    const drawn = pixels(edges, shown, x, stacked);
+    const base = new Float64Array(drawn.length);
     stacked.forEach(([key, values]) => {
       context.fillStyle = colourOf(key);
       context.beginPath();
-      for (let c = first; c < last; c += 1) {
-        const top = y(base[c - first] + values[c]);
-        context.lineTo(x(edges[c]), top);
-        context.lineTo(x(edges[c + 1]), top);
-      }
-      for (let c = last - 1; c >= first; c -= 1) {
-        context.lineTo(x(edges[c + 1]), y(base[c - first]));
-        context.lineTo(x(edges[c]), y(base[c - first]));
-        base[c - first] += values[c];
+      drawn.forEach(({column, from, to}, i) => {
+        const top = y(base[i] + values[column]);
+        context.lineTo(from, top);
+        context.lineTo(to, top);
+      });
+      for (let i = drawn.length - 1; i >= 0; i -= 1) {
+        context.lineTo(drawn[i].to, y(base[i]));
+        context.lineTo(drawn[i].from, y(base[i]));
+        base[i] += values[drawn[i].column];
       }
       context.fill();
     });

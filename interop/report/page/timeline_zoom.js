@@ -155,22 +155,18 @@ Object.assign(cistern.Timeline.prototype, {
     if (!this.frame || !this.view.position) return;
     const {us} = this.view.position;
     const place = this.x(us);
-    const cursor = d3.select(this.over)
-                       .attr("width", this.frame.right + 12)
-                       .attr("height", this.frame.bottom + 26)
-                       .selectAll("line.now")
-                       .data([0])
-                       .join("line")
-                       .attr("class", "now");
-    cursor.attr("x1", place)
-        .attr("x2", place)
-        .attr("y1", 0)
-        .attr("y2", this.frame.bottom)
-        .style("display", this.inside(us) ? null : "none");
+    const asked = this.data.asked[this.view.column(us)];
+    const over = d3.select(this.over)
+                     .attr("width", this.frame.right + 12)
+                     .attr("height", this.frame.bottom + 26)
+                     .style("display", this.inside(us) ? null : "none");
+    const part = (tag) => over.selectAll(`${tag}.now`).data([0]).join(tag).attr("class", "now");
+    part("line").attr("x1", place).attr("x2", place).attr("y1", 0).attr("y2", this.frame.bottom);
+    // The line would hide a peak that is one pixel wide.
+    part("circle").attr("cx", place).attr("cy", this.y(asked)).attr("r", 4);
     const [from, to] = this.whole();
     this.chart.setAttribute(
         "aria-valuenow", String(Math.round((1000 * (us - from)) / Math.max(1e-9, to - from))));
-    const asked = this.data.asked[this.view.column(us)];
     this.chart.setAttribute(
         "aria-valuetext", `${this.view.time(us)}: ${cistern.units.bytes(asked)} in use`);
   },

@@ -75,8 +75,7 @@ cistern.View = class {
   window(index) {
     if (index === null || index === undefined || !this.recording.windows[index]) return null;
     if (!this.windows[index]) {
-      this.windows[index] =
-          new cistern.Window(this.recording.windows[index], cistern.asleep.isTold(this.recording));
+      this.windows[index] = new cistern.Window(this.recording.windows[index]);
     }
     return this.windows[index];
   }

@@ -3,9 +3,7 @@
 // over arrays: block b lives after `at` events if born[b] <= at < freed[b], and waits for other
 // streams' work if freed[b] <= at < gone[b].
 cistern.Window = class {
-  /** `tellsMemory`: what is not in its ranges has no memory. */
-  constructor(model, tellsMemory) {
-    this.tellsMemory = tellsMemory;
+  constructor(model) {
     this.first = model.first;
     this.count = model.count;
     this.startUs = model.start_us;
@@ -16,6 +14,7 @@ cistern.Window = class {
     const addresses = this.sums(events.address, 0);
     this.makeBlocks(model.blocks, events, addresses);
     this.applyEvents();
+    this.sleeps = model.sleeps || [];
     (model.waiting || []).forEach((b) => {
       this.gone[b] = cistern.Window.NEVER;
     });  // freed in the window, complete after it
@@ -94,6 +93,7 @@ cistern.Window = class {
     for (let i = 0; i < this.count; i += 1) {
       if (this.kind[i] <= 2) this.eventBlock[i] = numbers[this.eventBlock[i]];
     }
+    this.sleeps = this.sleeps.map(([b, at, sleeps]) => [numbers[b], at, sleeps]);
     this.placed = d3.bisectRight(this.address, 0);  // the first with an address
   }
 
@@ -134,7 +134,7 @@ cistern.Window = class {
   /** When the state after `at` events began. */
   timeAt(at) { return at > 0 ? this.times[Math.min(at, this.count) - 1] : this.startUs; }
 
-  /** Bytes asked for after each number of events. */
+  /** Bytes in use after each number of events. */
   get asked() {
     if (!this.askedAfter) {
       const sums = new Float64Array(this.count + 1);
@@ -143,6 +143,9 @@ cistern.Window = class {
         sums[this.born[b]] += this.bytes[b];
         if (this.freed[b] <= this.count) sums[this.freed[b]] -= this.bytes[b];
       }
+      this.sleeps.forEach(([b, at, sleeps]) => {
+        sums[at] += sleeps ? -this.bytes[b] : this.bytes[b];
+      });
       for (let at = 1; at <= this.count; at += 1) sums[at] += sums[at - 1];
       this.askedAfter = sums;
     }

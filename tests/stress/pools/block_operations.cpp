@@ -4,11 +4,13 @@
 
 #include "tests/stress/pools/pool_work.hpp"
 #include "tests/stress/pools/pool_worker.hpp"
+#include "tests/stress/training.hpp"
 
 namespace cistern::storm {
 namespace {
 
 constexpr std::size_t kMostOnShelf = 24;
+constexpr std::uint64_t kLeastBytes = 16;  ///< work writes to both ends of a block
 
 bool crowded(PoolModel& pool) {
   const std::lock_guard lock(pool.shelf_mutex);
@@ -111,12 +113,32 @@ void handOver(Worker& worker) {
   }
 }
 
+// Whole steps on one stream, whose requests repeat themselves, while other threads do what they do.
+void train(Worker& worker) {
+  World& world = worker.world;
+  Random& random = worker.random;
+  const PoolRef pool = world.openPool(random);
+  const std::size_t slot = worker.anySlot();
+  const Use users = Use::shared(pool->users);
+  if (!users || (!pool->is_default && !pool->user)) return;
+  const auto take = [&](std::uint64_t bytes) {
+    HeldRef held = takeOn(world, pool, slot, std::max(bytes, kLeastBytes));
+    if (held && random.oneIn(2)) (void)touch(world, *held, slot, true, random);
+    return held;
+  };
+  stress::train(
+      {[&](std::uint64_t most) { return random.below(most); }, [&] { return random.size(); }}, take,
+      [&](HeldRef held) { world.giveBack(std::move(held)); });
+  world.counts.trainings += 1;
+}
+
 constexpr Operation kBlockOperations[] = {
     {"allocate", 200, take},
     {"free", 130, letGo},
     {"work on a block", 200, work},
     {"allocate and free at once", 30, pairs},
     {"hand memory over", 12, handOver},
+    {"train for a few steps", 6, train},
 };
 
 }  // namespace

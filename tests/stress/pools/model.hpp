@@ -90,7 +90,7 @@ struct Counts {
       touched{0}, pools{0}, captures{0}, abandoned{0}, broken{0}, bodies{0}, replays{0},
       restored{0}, not_restored{0}, streams{0}, faults{0}, audits{0}, children{0}, untold{0},
       pinned{0}, in_host{0}, host_failures{0}, imports{0}, unannounced{0}, shared_reads{0},
-      callbacks{0};
+      callbacks{0}, trainings{0};
 };
 
 }  // namespace cistern::storm

@@ -82,13 +82,13 @@ void print(const Counts& c) {
       "replays; {} checkpoints "
       "restored, {} not; {} streams replaced, {} faults planned, {} audits, {} children; {} untold "
       "uses, {} pinned blocks, {} requests without host memory; {} imports, {} reads through them, "
-      "{} callbacks\n",
+      "{} callbacks, {} trainings\n",
       c.rounds.load(), c.threads.load(), c.operations.load(), c.allocations.load(),
       c.refused.load(), c.in_host.load(), c.touched.load(), c.pools.load(), c.captures.load(),
       c.abandoned.load(), c.broken.load(), c.unannounced.load(), c.bodies.load(), c.replays.load(),
       c.restored.load(), c.not_restored.load(), c.streams.load(), c.faults.load(), c.audits.load(),
       c.children.load(), c.untold.load(), c.pinned.load(), c.host_failures.load(), c.imports.load(),
-      c.shared_reads.load(), c.callbacks.load());
+      c.shared_reads.load(), c.callbacks.load(), c.trainings.load());
 }
 
 }  // namespace cistern::storm
