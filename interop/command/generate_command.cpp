@@ -68,7 +68,7 @@ Command addGenerate(CLI::App& program) {
   const auto arguments = std::make_shared<GenerateArguments>();
   parser
       ->add_option("program", arguments->programs,
-                   "KIND:SEED or KIND:FROM-TO: see --generate of `cistern replay`")
+                   "KIND:SEED or KIND:FROM-TO, and settings: see --generate of `cistern replay`")
       ->type_name("KIND:SEEDS");
   parser->add_option("--to", arguments->folder, "The folder for KIND-SEED.trace.gz; else here")
       ->check(kNotEmpty)

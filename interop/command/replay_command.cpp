@@ -24,7 +24,9 @@ constexpr std::size_t kMostThreads = 1024;
 constexpr std::uint64_t kMostRounds = 1'000'000;
 
 std::string generateHelp() {
-  std::string text = "Programs that are made up: KIND:SEED or KIND:FROM-TO. KIND is all, or";
+  std::string text =
+      "Programs that are made up: KIND:SEED or KIND:FROM-TO, with :jitter=PERCENT for frees that "
+      "come late. KIND is all, or";
   for (const programs::Kind& kind : programs::kinds())
     text += fmt::format("\n{}: {}", kind.name, kind.text);
   return text;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "allocator/device/open.hpp"
 #include "tests/command/command.hpp"
 #include "tests/support/catch.hpp"
 
@@ -36,6 +37,14 @@ command::Setting settingNamed(const std::string& name) {
 }
 
 }  // namespace
+
+TEST_CASE("cistern run of a build without a GPU's SDK says what to install") {
+  const WithVariable none("CISTERN_PRELOAD", "");
+  if (hasVendor(backends())) return;
+  const auto ran = runCommand({"run", "--", "true"});
+  CHECK(ran.status != 0);
+  CHECK_THAT(ran.err, ContainsSubstring("built without CUDA and HIP: install the CUDA toolkit 13"));
+}
 
 TEST_CASE("every command that CISTERN_BACKEND concerns obeys it, or refuses it by name") {
   const TempFile trace("small.trace", TraceText().allocate(1024).free(0).text());

@@ -302,6 +302,22 @@ TEST_CASE("what a program waits for stands beside its own time") {
   CHECK_THAT(out, ContainsSubstring("       –\n"));
 }
 
+TEST_CASE("speed has a column only if nothing but the policy works in the loop") {
+  const TempFile trace("one.trace", kOneBlock);
+  const TempFile picture("one.svg", "");
+  const Args args = {"replay", trace.path(), "--device", "sim"};
+  CHECK_THAT(runCommand(args).out, ContainsSubstring("ns/event"));
+  for (const Args& more : std::vector<Args>{{"--gpu-lag-us", "10000"},
+                                            {"--check"},
+                                            {"--threads", "2"},
+                                            {"--plot", picture.path()}}) {
+    Args with = args;
+    with.insert(with.end(), more.begin(), more.end());
+    INFO(more.front());
+    CHECK_THAT(runCommand(with).out, !ContainsSubstring("ns/event"));
+  }
+}
+
 TEST_CASE("a trace that one policy did not serve is not compared") {
   const TempFile trace("one.trace", TraceText().allocate(40 << 20).text());
   const std::string out = runCommand({"replay", trace.path(), "--device", "sim", "--policy",

@@ -40,6 +40,7 @@ TEST_CASE("no command, and an unknown one, are refused") {
   requireRefused({"completion", "zsh"}, "shell: zsh not in {bash}");
   requireRefused({"replay"}, "replay needs a trace, or --generate");
   requireRefused({"replay", "--generate", "trains:7"}, "--generate: 'trains:7' names no program");
+  requireRefused({"generate", "train:7:steps=9"}, "'train:7:steps=9' names no program");
   requireRefused({"generate", "train"}, "'train' names no program");
   requireRefused({"generate"}, "generate needs a kind of program and seeds");
 }

@@ -188,7 +188,8 @@ def test_a_program_that_cannot_be_run_or_is_missing_is_named(site, tmp_path):
     shutil.copy(_places.library(), site / "cistern/_lib/libcistern.so.0")
     alone = {"PYTHONPATH": site, "CISTERN_ROOT": ""}
     missing = said("version", expect=1, **alone).stderr
-    assert missing == ("cistern: this package was built without the command; looked for:\n"
+    assert missing == ("cistern: this package was built without the command: install CLI11, nlohmann_json and zlib "
+                       "(their headers), and run the command again that built it; looked for:\n"
                        f"  {site}/cistern/_bin/cistern\n")
     (site / "cistern/_bin").mkdir()
     (site / "cistern/_bin/cistern").write_text("not a program")

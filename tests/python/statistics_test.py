@@ -41,6 +41,30 @@ def test_the_dictionary_says_the_same(allocator):
                 assert (named[f"{field.name}.{suffix}.{value.name}"]
                         == getattr(getattr(group, field.name), value.name))
     assert named["num_device_alloc"] == stats.num_device_alloc
+    for name, count in dataclasses.asdict(stats.pages).items():
+        assert named[f"pages.{name}"] == count
+    assert named["memory_call_ns"] == stats.memory_call_ns
+
+
+def test_pages_and_the_time_of_their_calls_are_counted(allocator):
+    assert allocator.stats().pages == cistern.PageCounts(0, 0, 0, 0, 0)
+    block = allocator.allocate(24 * MIB)
+    made = allocator.stats()
+    assert made.pages.created > 0 and made.pages.returned == 0 and made.memory_call_ns > 0
+    allocator.free(block)
+    allocator.free(allocator.allocate(24 * MIB))  # a hit
+    assert allocator.stats().memory_call_ns == made.memory_call_ns
+    allocator.empty_cache()
+    gone = allocator.stats()
+    assert gone.pages.returned == gone.pages.created and gone.memory_call_ns > made.memory_call_ns
+
+
+def test_without_pages_segments_take_time_alone():
+    with cistern.Allocator("sim", conf="backing:segments") as allocator:
+        allocator.free(allocator.allocate(24 * MIB))
+        stats = allocator.stats()
+        assert stats.pages == cistern.PageCounts(0, 0, 0, 0, 0)
+        assert stats.num_device_alloc == 1 and stats.memory_call_ns > 0
 
 
 def test_an_earlier_library_fills_in_what_it_knows(monkeypatch):
@@ -59,6 +83,7 @@ def test_an_earlier_library_fills_in_what_it_knows(monkeypatch):
     read = statistics.read(1)
     assert read.all.allocation.current == 7
     assert read.large_pool.allocation.current == 0 and read.peaks_exact is False
+    assert read.pages == cistern.PageCounts(0, 0, 0, 0, 0) and read.memory_call_ns == 0
 
 
 def test_a_snapshot_shows_each_block(allocator, tmp_path):
@@ -97,12 +122,12 @@ def test_functions_are_declared_with_as_many_arguments():
 def test_structs_have_the_fields_of_the_header():
     types = {"size_t": ctypes.c_size_t, "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64,
              "int32_t": ctypes.c_int32, "cistern_stat_t": _native.StatStruct,
-             "cistern_stat_group_t": _native.StatGroupStruct, "void*": ctypes.c_void_p,
+             "cistern_stat_group_t": _native.StatGroupStruct, "cistern_page_counts_t": _native.PageCountsStruct, "void*": ctypes.c_void_p,
              "const char*": ctypes.c_char_p,
              "const cistern_stack_gatherer_t*": ctypes.POINTER(_native.StackGathererStruct)}
     structs = {"sim_config": _native.SimConfig, "pool_id": _native.PoolIdStruct,
                "pool_options": _native.PoolOptions, "stat": _native.StatStruct,
-               "stat_group": _native.StatGroupStruct, "statistics": _native.StatisticsStruct,
+               "stat_group": _native.StatGroupStruct, "page_counts": _native.PageCountsStruct, "statistics": _native.StatisticsStruct,
                "pinned_statistics": _native.PinnedStatisticsStruct, "overflow": _native.OverflowStruct,
                "stack_gatherer": _native.StackGathererStruct, "history_settings": _native.HistorySettings,
                "sleep_report": _native.SleepReportStruct, "wake_report": _native.WakeReportStruct}

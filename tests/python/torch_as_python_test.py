@@ -172,6 +172,12 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("way", ["spawn", "forkserver", "fork"])
+def test_children_have_the_mode_of_their_parent(launch, script, way):  # noqa: F811
+    ran = launch(script(CHILDREN), way, NO_NATIVE="no headers")
+    assert [line.split()[1] for line in ran.stdout.splitlines()] == ["plugin", "plugin"]
+
+
+@pytest.mark.parametrize("way", ["spawn", "forkserver", "fork"])
 def test_children_are_on_cistern_and_record_nothing(launch, script, tmp_path, way):  # noqa: F811
     program = script(CHILDREN)
     name = "__main__" if way == "fork" else "__mp_main__"

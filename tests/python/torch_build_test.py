@@ -134,6 +134,9 @@ def test_the_headers_that_come_with_pytorch_are_before_those_of_a_toolkit(monkey
     assert _build._cuda_headers(version) == [toolkit]
     own = having(packages / package, "cuda_runtime_api.h")
     assert _build._cuda_headers(version) == [own, toolkit]
+    if package == "cuda_runtime":  # pip's nvcc of CUDA 12 has a folder of its own
+        nvcc = having(packages / "cuda_nvcc", "crt/host_config.h")
+        assert _build._cuda_headers(version) == [own, nvcc]
     having(packages / package, "crt/host_config.h")
     assert _build._cuda_headers(version) == [own]
     shutil.rmtree(toolkit)
@@ -141,11 +144,16 @@ def test_the_headers_that_come_with_pytorch_are_before_those_of_a_toolkit(monkey
     assert _build._cuda_headers(version) == [other]
 
 
-def test_a_header_of_nvcc_that_is_nowhere_is_named_with_its_package(monkeypatch, tmp_path):
+@pytest.mark.parametrize("version, package", [("13.2", "nvidia-cuda-crt==13.2.*"), ("12.8", "nvidia-cuda-nvcc-cu12==12.8.*")])
+def test_a_header_of_nvcc_that_is_nowhere_is_named_with_its_package(monkeypatch, tmp_path, version, package):
     (tmp_path / "cuda_runtime_api.h").touch()
     monkeypatch.setattr(_build, "_cuda_folders", lambda version: [tmp_path])
-    with pytest.raises(_build.BuildError, match="crt/host_config.h is not found.*install nvidia-cuda-crt"):
-        _build._cuda_headers("13.0")
+    with pytest.raises(_build.BuildError) as raised:
+        _build._cuda_headers(version)
+    assert str(raised.value) == (f"crt/host_config.h is not found: `pip install '{package}'` brings it, or set CUDA_HOME; "
+                                 f"looked in {tmp_path}")
+    with pytest.raises(_build.BuildError, match="^crt/host_config.h is not found: set CUDA_HOME"):
+        _build._cuda_headers(None)
 
 
 def test_what_is_cached_and_does_not_load_is_made_anew_once(cache, monkeypatch, tmp_path):

@@ -18,9 +18,9 @@ TRACE = '# {"name": "made up"}\na %d 0 5\nf 0 5\n'
 ONE = json.dumps({"0": TRACE % (3 << 20)})
 THREE = json.dumps({"1": TRACE % (3 << 30), "10": TRACE % (1 << 30), "0": TRACE % (2 << 30)})
 GIB = 1 << 30
-USED_ONE = json.dumps({"0": (3 << 20, GIB, 12, 3, 0, 0)})
-USED_THREE = json.dumps({"0": (2 * GIB, 2 * GIB, 5, 0, 1, 0), "1": (3 * GIB, 4 * GIB, 6, 0, 0, 2),
-                         "10": (GIB, 8 * GIB, 7, 1, 0, 0)})
+USED_ONE = json.dumps({"0": (3 << 20, GIB, 12, 3, 0, 0, 7, 2_000_000)})
+USED_THREE = json.dumps({"0": (2 * GIB, 2 * GIB, 5, 0, 1, 0, 1, 500_000_000), "1": (3 * GIB, 4 * GIB, 6, 0, 0, 2, 0, 10**9),
+                         "10": (GIB, 8 * GIB, 7, 1, 0, 0, 0, 0)})
 MORE = ("cistern.torch: --compare before the script adds what PyTorch's own allocator would have reserved, and "
         "--report PAGE.html draws who held the memory\n")
 PEERS = ("PyTorch", "PyTorch, expandable segments")
@@ -65,8 +65,8 @@ def left(tmp_path):
 def test_three_lines_say_what_was_used_and_nothing_is_recorded(launch, script, tmp_path):
     assert launch(script("")).stderr == (
         "cistern.torch: the script's process requested 3.00 MiB at the peak on cuda:0, and Cistern reserved 1.00 GiB\n"
-        "cistern.torch: Cistern took memory from the driver 12 times and gave some back 3 times; 0 requests waited for "
-        "that, and 0 failed for lack of memory\n" + MORE)
+        "cistern.torch: Cistern took memory from the driver 12 times, gave some back 3 times and moved 7 pages, in 0.002 "
+        "s; 0 requests waited for that, and 0 failed for lack of memory\n" + MORE)
     assert left(tmp_path) == []
 
 
@@ -74,8 +74,8 @@ def test_of_several_gpus_the_fullest_is_named_and_counts_are_summed(launch, scri
     assert launch(script(""), USED=USED_THREE).stderr == (
         "cistern.torch: the script's process requested 3.00 GiB at the peak on cuda:1, the fullest of 3 GPUs, and Cistern "
         "reserved 4.00 GiB\n"
-        "cistern.torch: Cistern took memory from the driver 18 times and gave some back 1 time; 1 request waited for "
-        "that, and 2 failed for lack of memory\n" + MORE)
+        "cistern.torch: Cistern took memory from the driver 18 times, gave some back 1 time and moved 1 page, in 1.500 s; "
+        "1 request waited for that, and 2 failed for lack of memory\n" + MORE)
 
 
 def test_a_script_without_cuda_is_said_to_have_used_nothing(launch, script):
@@ -86,6 +86,17 @@ def test_a_script_without_cuda_is_said_to_have_used_nothing(launch, script):
                     "sys.modules['torch'] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=bool))")
     assert launch(no_gpu, USED="{}").stderr.splitlines()[1] == (
         "cistern.torch: PyTorch finds no GPU, and `cistern doctor` says what this machine has")
+
+
+def test_without_the_native_mode_a_line_says_why_and_the_script_runs_on_the_plug_in(launch, script):
+    program = script("import cistern.torch; print(cistern.torch.enabled())")
+    ran = launch(program, NO_NATIVE="no crt/host_config.h, and said:\na.cpp:1: error")
+    assert ran.stdout == "plugin\n"
+    assert ran.stderr.startswith("cistern.torch: no crt/host_config.h, and said; PyTorch's plug-in interface is used "
+                                 "instead, without ") and ran.stderr.count("\n") == 1
+    for option in ("--report", "--trace"):
+        refused = launch(option, "file", program, expect=1, NO_NATIVE="no headers")
+        assert (refused.stdout, refused.stderr) == ("", "cistern.torch: no headers\n")
 
 
 def test_a_process_of_torchrun_names_its_rank(launch, script):
@@ -226,8 +237,9 @@ def test_a_page_that_cannot_be_written_is_said_before_anything_is_run(launch, sc
 
 
 def test_a_script_without_cuda_has_no_page(launch, script, tmp_path):
-    ran = launch("--report", "page.html", script(""), TRACES="{}")
+    ran = launch("--report", "page.html", script(""), TRACES="{}", expect=1)
     assert "--report: nothing was recorded, and no file is written" in ran.stderr
+    launch("--report", "page.html", script("import sys; sys.exit(3)"), TRACES="{}", expect=3)
     assert not (tmp_path / "at/page.html").exists() and left(tmp_path) == []
 
 
@@ -271,7 +283,7 @@ def test_several_gpus_are_summed_and_have_a_trace_each(launch, script, tmp_path)
 
 
 def test_a_script_without_cuda_has_no_trace_and_no_comparison(launch, script, tmp_path):
-    ran = launch("--compare", "--trace", "f.trace", script(""), TRACES="{}", USED="{}")
+    ran = launch("--compare", "--trace", "f.trace", script(""), TRACES="{}", USED="{}", expect=1)
     assert "requested no GPU memory" in ran.stderr and "no file is written" in ran.stderr and not compared(ran)
     assert not (tmp_path / "at/f.trace").exists() and left(tmp_path) == []
 

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 
 import cistern.torch
-from cistern.torch import _build
+from cistern import allocator as allocators
+from cistern.torch import _build, _host_memory, _statistics
 
 
 def test_an_unknown_mode_is_named():
@@ -64,3 +66,20 @@ def test_what_the_compiler_says_is_passed_on(monkeypatch, tmp_path):
 def test_the_sources_are_there():
     names = {path.name for path in _build._files("*.hpp") + _build._sources()}
     assert {"torch_allocator.hpp", "torch_sharing.cpp", "shared_blocks.hpp", "passing.cpp"} <= names
+
+
+def test_memory_stats_gain_cisterns_own_counts(monkeypatch, allocator):
+    theirs = {}
+    cuda = types.SimpleNamespace(memory=types.SimpleNamespace(),
+                                 memory_stats_as_nested_dict=lambda device=None: dict(theirs))
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(_host_memory, "_index", lambda device: 0)
+    monkeypatch.setattr(allocators, "default", lambda device: allocator)
+    _statistics.follow()
+    assert cuda.memory_stats_as_nested_dict is cuda.memory.memory_stats_as_nested_dict
+    assert cuda.memory_stats_as_nested_dict() == {}  # CUDA is not initialised
+    theirs["num_ooms"] = 0
+    allocator.allocate(1 << 20)
+    stats = cuda.memory.memory_stats_as_nested_dict(device=0)
+    assert stats["num_ooms"] == 0 and stats["cistern"]["memory_call_ns"] == allocator.stats().memory_call_ns > 0
+    assert stats["cistern"]["pages"] == {"created": 1, "recycled": 0, "revived": 0, "retired": 0, "returned": 0}

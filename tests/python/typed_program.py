@@ -120,6 +120,8 @@ def pinned(allocator: cistern.Allocator, stream: cistern.Stream) -> int:
 
 def figures(allocator: cistern.Allocator, folder: pathlib.Path) -> None:
     everything: cistern.Statistics = allocator.stats()
+    pages: cistern.PageCounts = everything.pages
+    assert pages.created >= pages.returned
     group: cistern.StatGroup = everything.large_pool
     one: cistern.Stat = group.reserved_bytes
     counts: List[int] = [one.current, one.peak, one.allocated, one.freed, everything.num_ooms]

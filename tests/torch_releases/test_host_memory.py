@@ -5,6 +5,7 @@ import gc
 import cistern.torch
 import pytest
 import torch
+from cistern.torch import _host_memory
 from conftest import in_host
 
 MIB = 1 << 20
@@ -110,7 +111,7 @@ def test_states_that_are_there_move_and_so_do_loaded_ones():
     assert all(map(in_host, states_of(optimizer)))
 
 
-def test_a_history_has_the_blocks_and_no_segments():
+def test_a_history_has_neither_the_blocks_nor_segments():
     torch.cuda.empty_cache()
     torch.cuda.memory._record_memory_history()
     with cistern.torch.host_memory():
@@ -127,7 +128,14 @@ def test_a_history_has_the_blocks_and_no_segments():
 
     assert within(device) and not within(host)
     made = {event["addr"] for event in snapshot["device_traces"][0] if event["action"] == "alloc"}
-    assert {host.data_ptr(), device.data_ptr()} <= made
+    assert device.data_ptr() in made and host.data_ptr() not in made
+
+
+def test_a_snapshot_of_a_pool_in_host_memory_is_empty():
+    pool = _host_memory._pool(0)
+    with torch.cuda.use_mem_pool(pool):
+        host = torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+    assert in_host(host) and len(pool.snapshot()) == 0
 
 
 def test_an_optimizer_may_go():

@@ -36,6 +36,17 @@ def test_figures_follow_a_block():
     assert "Allocated memory" in torch.cuda.memory_summary()
 
 
+def test_memory_stats_has_cisterns_own_counts():
+    before = torch.cuda.memory_stats("cuda:1")
+    held = block(64 * MIB, "cuda:1")
+    after = torch.cuda.memory_stats(1)
+    assert after["cistern.pages.created"] > before["cistern.pages.created"]
+    assert after["cistern.memory_call_ns"] > before["cistern.memory_call_ns"]
+    del held
+    torch.cuda.reset_accumulated_memory_stats(1)
+    assert torch.cuda.memory_stats(1)["cistern.pages.created"] == after["cistern.pages.created"]
+
+
 def test_empty_cache_gives_memory_back():
     held = block(64 * MIB)
     free, total = torch.cuda.mem_get_info()

@@ -194,6 +194,6 @@ def test_a_script_is_told_what_it_used_whatever_was_reset_and_is_recorded_for_a_
     assert out.startswith("cistern-") == ("PyTorch, expandable segments" in err) == bool(option)
     assert re.match(r"cistern.torch: the script's process requested 64.00 MiB at the peak on cuda:1, the fullest of 2 "
                     r"GPUs, and Cistern reserved (64|66|68)\.00 MiB\n"
-                    r"cistern.torch: Cistern took memory from the driver [1-9]\d* times and gave some back [1-9]\d* "
-                    r"times?; \d requests? waited for that, and 1 failed for lack of memory\n", err)
+                    r"cistern.torch: Cistern took memory from the driver [1-9]\d* times, gave some back [1-9]\d* times? "
+                    r"and moved \d+ pages?, in \d\.\d{3} s; \d requests? waited for that, and 1 failed for lack of memory\n", err)
     assert option or len(err.splitlines()) == 3

@@ -71,9 +71,7 @@ def test_torch_memory_saver_is_here_under_its_own_names():
     torch_memory_saver.pause()
     assert bool((torch_memory_saver.get_cpu_backup(kept) == 5).all())
     assert torch_memory_saver.get_cpu_backup(dropped) is None
-    torch_memory_saver.retain_cpu_backup = False
     torch_memory_saver.resume()
-    torch_memory_saver.retain_cpu_backup = True
     assert torch_memory_saver.get_cpu_backup(kept) is None
     assert bool((kept.cpu() == 5).all())
 
@@ -147,3 +145,100 @@ def test_a_graph_does_not_replay_while_its_region_sleeps():
     cistern.torch.wake("captured")
     graph.replay()
     del made
+
+
+def nine_and_three(first, second):
+    """The results of two graphs, which are captured by `first` and `second`: nines and threes. If they share memory, and
+    the second replays before the first, then that writes over its threes."""
+    nines, threes = filled(8 * MIB, 9), filled(8 * MIB, 3)
+    with first:
+        scratch = torch.empty_like(nines).copy_(nines)
+        small = torch.empty(MIB, dtype=torch.uint8, device="cuda").copy_(scratch[:MIB])
+        del scratch
+    with second:
+        result = torch.empty_like(threes).copy_(threes)
+    return small, result
+
+
+def graphs(count):
+    return [torch.cuda.CUDAGraph() for _ in range(count)]
+
+
+def test_each_graph_of_the_memory_saver_has_memory_of_its_own():
+    a, b = graphs(2)
+    saver = torch_memory_saver.cuda_graph
+    small, result = nine_and_three(saver(a, tag="own"), saver(b, tag="own"))
+    b.replay()
+    a.replay()
+    assert bool((small.cpu() == 9).all()) and bool((result.cpu() == 3).all())
+    before = free()
+    torch_memory_saver.pause("own")
+    assert free() >= before + 16 * MIB
+    with pytest.raises(RuntimeError, match="is asleep: wake it first"):
+        b.replay()
+    torch_memory_saver.resume("own")
+    b.replay()
+    a.replay()
+    assert bool((result.cpu() == 3).all())
+
+
+def test_graphs_of_the_memory_saver_share_memory_if_they_are_given_one_pool():
+    a, b, c, d = graphs(4)
+    saver, handle = torch_memory_saver.cuda_graph, torch.cuda.graph_pool_handle()
+    nine_and_three(saver(a, handle, tag="shared"), saver(b, handle, tag="shared"))
+    nine_and_three(saver(c, a.pool(), tag="shared"), saver(d, tag="shared"))
+    assert a.pool() == b.pool() == c.pool() != d.pool()
+
+
+def capture(captured, graph, **how):
+    with captured(graph, **how):
+        torch.empty(MIB, dtype=torch.uint8, device="cuda")
+    return graph.pool()
+
+
+def test_a_graph_that_is_captured_after_another_is_gone_has_its_memory():
+    pools = set()
+    for _ in range(3):
+        a, b = graphs(2)
+        pools |= {capture(torch_memory_saver.cuda_graph, each, tag="again") for each in (a, b)}
+        del a, b
+    assert len(pools) == 2
+
+
+def test_memory_that_a_graph_was_captured_into_elsewhere_is_no_next_graphs():
+    a, b, c = graphs(3)
+    pool = capture(torch_memory_saver.cuda_graph, a, tag="elsewhere")
+    assert capture(torch.cuda.graph, b, pool=pool) == pool
+    del a
+    assert capture(torch_memory_saver.cuda_graph, c, tag="elsewhere") != pool
+
+
+def test_a_backup_that_is_retained_is_there_until_the_next_pause(monkeypatch):
+    monkeypatch.setattr(torch_memory_saver, "retain_cpu_backup", True)
+    with torch_memory_saver.region("retained", enable_cpu_backup=True):
+        kept = filled(4 * MIB, 5)
+        freed = filled(4 * MIB, 6)
+    torch_memory_saver.pause("retained")
+    torch_memory_saver.resume("retained")
+    kept.copy_(filled(4 * MIB, 7))
+    assert bool((torch_memory_saver.get_cpu_backup(kept) == 5).all())
+    assert bool((torch_memory_saver.get_cpu_backup(kept[100:200]) == 5).all())
+    place = freed.data_ptr()
+    del freed
+    with torch_memory_saver.region("retained", enable_cpu_backup=True):
+        newer = [filled(4 * MIB, 8)]
+    assert newer[0].data_ptr() == place
+    assert torch_memory_saver.get_cpu_backup(newer[0]) is None
+    torch_memory_saver.retain_cpu_backup = False
+    assert bool((torch_memory_saver.get_cpu_backup(kept) == 5).all())
+    torch_memory_saver.pause("retained")
+    assert bool((torch_memory_saver.get_cpu_backup(kept) == 7).all())
+    torch_memory_saver.resume("retained")
+    assert torch_memory_saver.get_cpu_backup(kept) is None
+
+
+def test_nothing_is_retained_unless_it_is_asked_for(monkeypatch):
+    assert torch_memory_saver.retain_cpu_backup is None
+    for said, means in (("1", True), ("0", None)):
+        monkeypatch.setenv("TMS_RETAIN_CPU_BACKUP", said)
+        assert type(torch_memory_saver)().retain_cpu_backup is means

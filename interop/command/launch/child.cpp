@@ -15,6 +15,7 @@
 
 #include "allocator/base/emptying.hpp"
 #include "allocator/base/printable.hpp"
+#include "allocator/device/open.hpp"
 #include "cistern/error.hpp"
 #include "interop/command/launch/paths.hpp"
 #include "interop/command/launch/signals.hpp"
@@ -112,10 +113,10 @@ std::filesystem::path preloadLibrary() {
     if (!none) return whole;
     looked.insert(place.lexically_normal().string());
   }
-  throw Error(
-      fmt::format("{} is not there, which goes before the program: looked for {} (it is built "
-                  "where CUDA's or HIP's headers are; CISTERN_PRELOAD names another place)",
-                  kLibrary, fmt::join(looked, ", ")));
+  if (!hasVendor(backends())) throw Error(whySimulated(backends()));
+  throw Error(fmt::format(
+      "{} is missing from this installation: looked for {} (CISTERN_PRELOAD names another place)",
+      kLibrary, fmt::join(looked, ", ")));
 }
 
 Ending runChild(const LaunchSettings& settings, const std::filesystem::path& library,

@@ -24,7 +24,7 @@ std::string adviceOf(const OutOfMemoryReport& r, const Stage& stage) {
   const bool limit_is_less = r.limit < stage.capacity().value_or(r.device_total);
   if (stage.sim() == nullptr || limit_is_less) return r.advice();
   return whyUnused(r) + fmt::format("A --capacity of {} would have served this request.",
-                                    capacityText(r.reserved + r.segment));
+                                    capacityText(r.leastLimit()));
 }
 
 }  // namespace

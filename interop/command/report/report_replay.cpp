@@ -78,6 +78,7 @@ class PlacingWatch final : public ColumnWatch {
       event.address = change.address;
       event.value = change.bytes;
       event.location = change.location;
+      event.stays_mapped = change.stays_mapped;
       if (const auto number = stage_.numberOf(change.stream)) event.stream = streams_[*number];
       placing_.memory.push_back(event);
       placing_.before.push_back(event_before());

@@ -57,12 +57,15 @@ pid_t lastNumber(const std::string& text) {
 
 // The folder belongs to the user whose rights the process has, or to root if the process has more
 // rights than its user.
-void requireOurs(pid_t number, int folder) {
+uid_t userOf(pid_t number, int folder) {
   struct stat facts {};
   if (fstat(folder, &facts) != 0) refuse(number, "has ended");
-  if (geteuid() == 0 || facts.st_uid == geteuid()) return;
-  refuse(number,
-         fmt::format("belongs to user {}: only that user and root may do that", facts.st_uid));
+  return facts.st_uid;
+}
+
+void requireOurs(pid_t number, uid_t user) {
+  if (geteuid() == 0 || user == geteuid()) return;
+  refuse(number, fmt::format("belongs to user {}: only that user and root may do that", user));
 }
 
 // A stopped process does not answer the driver, which would wait for it.
@@ -107,17 +110,26 @@ OpenFile::~OpenFile() {
 }
 
 NamedProcess::NamedProcess(pid_t number)
-    : number_(number), folder_(openFolder(number)), turn_([&] {
+    : number_(number), folder_(openFolder(number)), user_(userOf(number, folder_)), turn_([&] {
         if (number == getpid()) refuse(number, "is this command itself");
         const std::string status = read("status");
         if (const pid_t of = lastNumber(valueOf(status, "Tgid")); of != 0 && of != number)
           refuse(number, fmt::format("is a thread of process {}: name that", of));
-        requireOurs(number, folder_);
+        requireOurs(number, user_);
         requireAlive(number, status);
         return takeTurn(number, folder_);
       }()) {
   own_number_ = lastNumber(valueOf(read("status"), "NSpid"));
   if (own_number_ == 0) own_number_ = number;
+}
+
+// The 22nd field; the second, its name, may hold spaces and ends with the last bracket.
+std::string NamedProcess::start() const {
+  const std::string fields = read("stat");
+  std::istringstream words(fields.substr(fields.rfind(')') + 1));  // all of it, if there is none
+  std::string word;
+  for (int i = 3; i <= 22; ++i) words >> word;
+  return words ? word : std::string();
 }
 
 // Zombies count as ended.

@@ -36,6 +36,10 @@ class NamedProcess {
   pid_t number() const { return number_; }
   /// The number in its own PID namespace.
   pid_t ownNumber() const { return own_number_; }
+  /// The user who may put it to sleep, beside root.
+  uid_t user() const { return user_; }
+  /// The moment of its start, as the kernel writes it; empty when it has ended.
+  std::string start() const;
   /// False when it has ended, also when another process has got its number since.
   bool isThere() const;
   /// Whether a socket of its network can be reached from here.
@@ -48,7 +52,8 @@ class NamedProcess {
  private:
   pid_t number_;
   OpenFile folder_;  ///< in /proc
-  OpenFile turn_;    ///< locked while this command is at it
+  uid_t user_;
+  OpenFile turn_;  ///< locked while this command is at it
   pid_t own_number_ = 0;
 };
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <future>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -12,8 +10,10 @@
 #include <pthread.h>
 
 #include "allocator/base/bytes.hpp"
+#include "allocator/base/host_limits.hpp"
 #include "interop/command/sleep/device_use.hpp"
 #include "interop/command/sleep/interrupts.hpp"
+#include "interop/command/sleep/kept_need.hpp"
 
 namespace cistern::command {
 namespace {
@@ -130,24 +130,27 @@ std::string fateOf(const SavingDriver& driver, const NamedProcess& process) {
                               fateOf(driver, process)));
 }
 
-std::uint64_t availableOnHost() {
-  std::ifstream file("/proc/meminfo");
-  std::string name, unit;
-  for (std::uint64_t kib = 0; file >> name >> kib && std::getline(file, unit);) {
-    if (name == "MemAvailable:") return kib * 1024;
-  }
-  return std::numeric_limits<std::uint64_t>::max();
-}
-
-// The kernel would end a process at random, perhaps this one with all that it has.
+// The driver saves into memory of the process itself, so its control groups count. Beyond them the
+// kernel would end a process at random, perhaps this one with all that it has.
 void requireHostMemory(const NamedProcess& process, const std::vector<DeviceUse>& use) {
   std::uint64_t bytes = 0;
   for (const DeviceUse& each : use) bytes += each.process_bytes.value_or(0);
-  const std::uint64_t left = availableOnHost();
+  const std::uint64_t left = hostBytesLeft({}, std::to_string(process.number()));
   if (bytes <= left) return;
   refuse(process,
          fmt::format("has {} of device memory, and the host has {} left for it; it goes on",
                      formatBytes(bytes), formatBytes(left)));
+}
+
+// The driver cannot restore a process whose restore has run out of memory, also when there is room
+// again (580).
+void requireDeviceMemory(const NamedProcess& process, const std::vector<DeviceUse>& use) {
+  const std::vector<std::uint64_t> need = needOf(process);
+  for (std::size_t i = 0; i < std::min(need.size(), use.size()); ++i) {
+    if (need[i] <= use[i].free_bytes) continue;
+    refuse(process, fmt::format("needs {} on GPU {}, which has {} free; it is asleep",
+                                formatBytes(need[i]), i, formatBytes(use[i].free_bytes)));
+  }
 }
 
 std::string textOf(const Emptied& emptied) {
@@ -156,7 +159,9 @@ std::string textOf(const Emptied& emptied) {
   return fmt::format("its caches were not emptied: {}", emptied.why_not);
 }
 
-void lockAndSave(const SavingDriver& driver, const NamedProcess& process, const Turn& turn) {
+/// Returns a line if no wake will know whether there is room; else nothing.
+std::string lockAndSave(const SavingDriver& driver, const NamedProcess& process, const Turn& turn,
+                        const std::vector<DeviceUse>& use) {
   const Interrupts interrupts;
   const DriverCode locked = turn.lock();
   if (locked == kDriverNotReady && process.isThere())
@@ -169,9 +174,15 @@ void lockAndSave(const SavingDriver& driver, const NamedProcess& process, const 
     refuse(process,
            fmt::format("is not put to sleep, as a signal has come{}", fateOf(driver, process)));
   }
+  const std::string why_not =
+      keepNeed(process, use);  // first: the driver may save it after a timeout
   const DriverCode saved = turn.save();
-  if (saved == kDriverSuccess) return;
+  if (saved == kDriverSuccess) {
+    if (why_not.empty()) return {};
+    return fmt::format("  wake will not look whether there is room: {}\n", why_not);
+  }
   (void)turn.unlock();
+  forgetNeed(process);
   failed(driver, process, "cannot be saved", "cuCheckpointProcessCheckpoint", saved);
 }
 
@@ -210,18 +221,21 @@ std::string putToSleep(const SavingDriver& driver, const NamedProcess& process, 
   requireAwake(driver, process);
   const std::vector<DeviceUse> before = deviceUse(process.number());
   const Emptied emptied = askToEmpty(process, std::min(most, kMostToEmpty));
-  requireHostMemory(process, deviceUse(process.number()));
+  const std::vector<DeviceUse> use = deviceUse(process.number());
+  requireHostMemory(process, use);
   const auto begin = steady_clock::now();
-  lockAndSave(driver, process, Turn(driver, process, most));
+  const std::string note = lockAndSave(driver, process, Turn(driver, process, most), use);
   const Seconds took = steady_clock::now() - begin;
-  return fmt::format("process {} is asleep after {:.3f} s; {}\n{}", process.number(), took.count(),
-                     textOf(emptied), changeText(before, deviceUse(process.number())));
+  return fmt::format("process {} is asleep after {:.3f} s; {}\n{}{}", process.number(),
+                     took.count(), textOf(emptied), changeText(before, deviceUse(process.number())),
+                     note);
 }
 
 std::string wake(const SavingDriver& driver, const NamedProcess& process, milliseconds most) {
   requireAsleep(driver, process);
   const bool saved = stateOf(driver, process) == SavedState::kSaved;
   const std::vector<DeviceUse> before = deviceUse(process.number());
+  if (saved) requireDeviceMemory(process, before);
   const auto begin = steady_clock::now();
   const Turn turn(driver, process, most);
   const Interrupts interrupts;  // from here on it comes to its end
@@ -233,6 +247,7 @@ std::string wake(const SavingDriver& driver, const NamedProcess& process, millis
   const DriverCode unlocked = turn.unlock();
   if (unlocked != kDriverSuccess)
     failed(driver, process, "cannot be unlocked", "cuCheckpointProcessUnlock", unlocked);
+  forgetNeed(process);
   const Seconds took = steady_clock::now() - begin;
   return fmt::format("process {} {} after {:.3f} s\n{}", process.number(),
                      saved ? "is awake" : "is unlocked, and was not asleep", took.count(),

@@ -30,8 +30,9 @@ void requireAsleep(const SavingDriver& driver, const NamedProcess& process);
 /// goes on, and this throws Error, or DriverStuck. `most` bounds the whole.
 std::string putToSleep(const SavingDriver& driver, const NamedProcess& process,
                        std::chrono::milliseconds most);
-/// The process is restored and unlocked. Returns what happened, in lines. If the driver cannot
-/// restore it, it sleeps on, and this throws Error, or DriverStuck.
+/// The process is restored and unlocked. Returns what happened, in lines. If a GPU has less free
+/// memory than the process had there, or the driver cannot restore it, it sleeps on, and this
+/// throws Error, or DriverStuck.
 std::string wake(const SavingDriver& driver, const NamedProcess& process,
                  std::chrono::milliseconds most);
 

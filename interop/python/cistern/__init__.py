@@ -62,7 +62,7 @@ from .pool import Pool, PoolId
 from .replay import Replay, ReplayError, replay, replay_all
 from .report import ReportError, report
 from .sleeping import SleepReport, WakeReport, sleep, wake
-from .statistics import Stat, StatGroup, Statistics
+from .statistics import PageCounts, Stat, StatGroup, Statistics
 from .stream import Stream
 
 _warn_of_others()
@@ -74,7 +74,7 @@ __all__ = [
     "Allocator", "Buffer", "Capture", "CisternError", "Conf", "Contents", "DeviceError", "FileError",
     "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
     "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "LabelUsage", "Location", "MemoryInfo", "NoDeviceError",
-    "NotSupportedError", "OutOfMemoryError", "Overflow", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
+    "NotSupportedError", "OutOfMemoryError", "Overflow", "PageCounts", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
     "PoolId", "Replay", "ReplayError", "ReportError", "SleepReport", "Stat", "StatGroup", "Statistics",
     "Status", "Stream", "StreamLike", "WakeReport", "default", "label", "mark", "replay", "replay_all",
     "report", "sleep", "wake",

@@ -25,7 +25,8 @@ def _become_program(arguments: List[str]) -> NoReturn:
     program = _places.command()
     if program is None:
         looked = "".join(f"\n  {place}" for place in _places.command_candidates())
-        sys.exit(f"cistern: this package was built without the command; looked for:{looked}")
+        sys.exit("cistern: this package was built without the command: install CLI11, nlohmann_json and zlib (their "
+                 f"headers), and run the command again that built it; looked for:{looked}")
     if arguments in (["help"], ["--help"], ["-h"]):
         print(f"Of the Python package:\n  {_INFO}\n", flush=True)
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would too

@@ -50,11 +50,16 @@ class StatGroupStruct(Structure):
         "active_bytes", "inactive_split_bytes", "requested_bytes")]
 
 
+class PageCountsStruct(Structure):
+    _fields_ = [(name, c_uint64) for name in ("created", "recycled", "revived", "retired", "returned")]
+
+
 class StatisticsStruct(Structure):
     _fields_ = [("size", c_size_t), ("all", StatGroupStruct), ("small_pool", StatGroupStruct),
                 ("large_pool", StatGroupStruct), *((name, c_uint64) for name in (
                     "num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc",
-                    "num_device_free", "num_misuses", "host_bytes", "peaks_exact"))]
+                    "num_device_free", "num_misuses", "host_bytes", "peaks_exact")),
+                ("pages", PageCountsStruct), ("memory_call_ns", c_uint64)]
 
 
 class OverflowStruct(Structure):

@@ -7,7 +7,7 @@ import ctypes
 from dataclasses import dataclass, fields
 from typing import Any, Dict
 
-from ._native import StatisticsStruct, StatGroupStruct, check, lib
+from ._native import PageCountsStruct, StatisticsStruct, StatGroupStruct, check, lib
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,24 @@ class StatGroup:
 
 
 @dataclass(frozen=True)
+class PageCounts:
+    """The fates of the pages, counted since the allocator was made. All are 0 if its memory is segments.
+
+    created   made by the device
+    recycled  moved: mapped where they were needed, rather than new ones made
+    revived   taken back into use where they were still mapped, without a device call
+    retired   mappings that moved pages had left behind, removed
+    returned  given back to the device
+    """
+
+    created: int
+    recycled: int
+    revived: int
+    retired: int
+    returned: int
+
+
+@dataclass(frozen=True)
 class Statistics:
     """A consistent picture of one moment.
 
@@ -62,6 +80,9 @@ class Statistics:
     num_misuses           wrong frees
     host_bytes            host memory that the bookkeeping uses
     peaks_exact           True: every peak is exact; False: some may be a little off
+    pages                 made, moved and given back
+    memory_call_ns        the host's time in ns in the calls that make, move and give back pages and segments,
+                          since the device was opened; the background thread's calls count, too
     """
 
     all: StatGroup
@@ -75,6 +96,12 @@ class Statistics:
     num_misuses: int
     host_bytes: int
     peaks_exact: bool
+    pages: PageCounts
+    memory_call_ns: int
+
+
+def _pages(struct: PageCountsStruct) -> PageCounts:
+    return PageCounts(*(getattr(struct, field.name) for field in fields(PageCounts)))
 
 
 def _group(struct: StatGroupStruct) -> StatGroup:
@@ -92,5 +119,5 @@ def read(handle: int) -> Statistics:
     check(lib.cistern_statistics(handle, ctypes.byref(struct)))
     values: Dict[str, Any] = {field.name: getattr(struct, field.name) for field in fields(Statistics)}
     values.update({name: _group(values[name]) for name in ("all", "small_pool", "large_pool")})
-    values["peaks_exact"] = bool(struct.peaks_exact)
+    values.update(peaks_exact=bool(struct.peaks_exact), pages=_pages(struct.pages))
     return Statistics(**values)

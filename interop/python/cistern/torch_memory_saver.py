@@ -15,6 +15,7 @@ Nothing is preloaded. docs/sleep.md says what differs.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import warnings
 from typing import Any, Iterator, List, Optional
@@ -41,6 +42,17 @@ def _check_backup(enabled: bool, backend: Optional[str]) -> None:
         raise NotImplementedError(f"cistern.torch_memory_saver: cpu_backup_backend {backend!r}: backups are pinned")
 
 
+_FATES = {
+    None: _regions.HostMemory.KEEP,
+    False: _regions.HostMemory.GIVE_BACK,
+    True: _regions.HostMemory.KEEP_SAVED,
+}
+
+
+def _retained_by_the_environment() -> Optional[bool]:
+    return True if os.environ.get("TMS_RETAIN_CPU_BACKUP", "") in ("1", "true", "TRUE", "yes", "YES") else None
+
+
 class _Disabled(threading.local):
     """How often the thread has disabled regions."""
 
@@ -53,8 +65,9 @@ class TorchMemorySaver:
     def __init__(self) -> None:
         self._off = _Disabled()
         self._hook_mode = "preload"
-        #: Whether host memory stays pinned for the next pause.
-        self.retain_cpu_backup = True
+        #: The fate of backups at resume(). True: they stay, for get_cpu_backup, until the next pause of their
+        #: tag. False: their host memory goes back. None: it stays pinned for the next pause of any tag.
+        self.retain_cpu_backup: Optional[bool] = _retained_by_the_environment()
 
     @property
     def enabled(self) -> bool:
@@ -103,14 +116,12 @@ class TorchMemorySaver:
                    capture_error_mode: str = "global", tag: str = DEFAULT_TAG,
                    enable_cpu_backup: bool = False, cpu_backup_backend: Optional[str] = None) -> Iterator[None]:
         """torch.cuda.graph of `cuda_graph`, with its `stream` and `capture_error_mode`. Its memory belongs to
-        the `tag`; `enable_cpu_backup` and `cpu_backup_backend` are as region() has them. ValueError for a
-        `pool`."""
+        the `tag`, and graphs of the tag share it if they are given the same `pool`. `enable_cpu_backup` and
+        `cpu_backup_backend` are as region() has them."""
         import torch
 
         _check_backup(enable_cpu_backup, cpu_backup_backend)
-        if pool is not None:
-            raise ValueError("cistern.torch_memory_saver: the graph's pool is the tag's: leave `pool` out")
-        of = _regions.pool(_name(tag, enable_cpu_backup)).id
+        of = _regions.pool_of_graph(_name(tag, enable_cpu_backup), cuda_graph, pool).id
         with torch.cuda.graph(cuda_graph, pool=of, stream=stream, capture_error_mode=capture_error_mode):
             yield
 
@@ -138,12 +149,12 @@ class TorchMemorySaver:
         """The memory of the tag, or of all tags, is at its addresses again."""
         names = self._names(tag, True) + self._names(tag, False)
         if names:
-            _regions.wake(*names, keep_host_memory=self.retain_cpu_backup)
+            _regions.wake_with(_FATES[self.retain_cpu_backup], *names)
 
     def get_cpu_backup(self, x: Any, zero_copy: bool = False) -> Any:
-        """A tensor of the CPU with the bytes that `x`, which is paused, had before; None if it has no
-        backup. It is always a copy, whatever `zero_copy` says. ValueError unless `x` is contiguous and on a
-        GPU."""
+        """A tensor of the CPU with the bytes that `x` had at its last pause; None if it has no backup. Backups
+        outlive resume() with `retain_cpu_backup`. It is always a copy, whatever `zero_copy` says. ValueError
+        unless `x` is contiguous and on a GPU."""
         if not x.is_cuda or not x.is_contiguous():
             raise ValueError("cistern.torch_memory_saver: a backup is that of a contiguous tensor on a GPU")
         return _regions.saved(x)

@@ -2,10 +2,12 @@
 
 order_test.py COMMAND DRIVERS PROGRAMS    the built `cistern`; the folders of drivers and programs of these tests"""
 
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,11 @@ MACHINE = bench.Machine
 MIB = 1 << 20
 
 
+def kept(pid):
+    """The file with the memory that the process needs to wake."""
+    return list(pathlib.Path("/dev/shm").glob(f"cistern-asleep-{pid}-*"))
+
+
 class Case(bench.Case):
     def setUp(self):
         self.machine = bench.Machine(COMMAND, DRIVERS, PROGRAMS)
@@ -30,7 +37,24 @@ class Case(bench.Case):
         process = made.__enter__()
         self.addCleanup(made.__exit__, None, None, None)
         self.machine.has_cuda(process.pid, state, memory)
+        self.addCleanup(lambda: [path.unlink() for path in kept(process.pid)])
         return process.pid
+
+    def limit(self, pid, most):
+        """From now on the process is in a control group that admits `most` bytes. Skips where none can be made."""
+        limits = {"memory": "memory.limit_in_bytes", "": "memory.max"}
+        for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+            _, kinds, path = line.split(":", 2)
+            group = pathlib.Path("/sys/fs/cgroup", kinds, path[1:], f"cistern-{os.getpid()}")
+            if kinds in limits and (group.parent / limits[kinds]).exists():
+                with contextlib.suppress(OSError):
+                    group.mkdir()
+                    self.addCleanup(group.rmdir)
+                    (group / limits[kinds]).write_text(str(most))
+                    (group / "cgroup.procs").write_text(str(pid))
+                    self.addCleanup((group.parent / "cgroup.procs").write_text, str(pid))
+                    return
+        self.skipTest("no control group of memory can be made here")
 
     def done(self, *args, **environment):
         ended = self.machine.run(*args, **environment)
@@ -89,11 +113,12 @@ class Order(Case):
 
 class Failures(Case):
     def test_what_cannot_be_saved_is_unlocked(self):
-        pid = self.process()
+        pid = self.process(memory=MIB)
         self.machine.plans(save=2)
         self.assertEqual(self.refused("sleep", pid), f"process {pid} cannot be saved: cuCheckpointProcessCheckpoint: "
                          "CUDA_ERROR_2; it goes on")
         self.assertEqual((self.machine.calls(), self.machine.state(pid)), (["lock", "save", "unlock"], MACHINE.RUNNING))
+        self.assertEqual(kept(pid), [])
 
     def test_what_cannot_be_unlocked_either_is_said_and_wake_unlocks_it(self):
         pid = self.process()
@@ -128,12 +153,13 @@ class Failures(Case):
         self.done("wake", pid)
 
     def test_a_driver_that_does_not_return_is_left(self):
-        pid = self.process()
+        pid = self.process(memory=MIB)
         self.machine.plans(save=(0, 30_000))
         begin = time.monotonic()
         said = self.refused("sleep", "--timeout", "0.5", pid)
         self.assertLess(time.monotonic() - begin, 20)
         self.assertEqual(said, f"process {pid}: cuCheckpointProcessCheckpoint has not returned within 0.5 s, and goes on")
+        self.assertEqual(len(kept(pid)), 1)  # it may be asleep yet
 
     def test_a_signal_between_lock_and_save_unlocks(self):
         for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
@@ -176,6 +202,46 @@ class Failures(Case):
         command.send_signal(signal.SIGINT)
         command.communicate()
         self.assertEqual((command.returncode, self.machine.state(pid)), (0, MACHINE.RUNNING))
+
+    def test_more_than_the_processs_control_group_has_left_is_not_saved(self):
+        pid = self.process(memory=1 << 30)
+        self.limit(pid, 300 * MIB)
+        said = self.refused("sleep", pid)
+        self.assertRegex(said, rf"^process {pid} has 1.00 GiB of device memory, and the host has (29\d|300)\.\d\d MiB left")
+        self.assertEqual((self.machine.calls(), self.machine.state(pid)), ([], MACHINE.RUNNING))
+
+    def test_a_wake_without_room_is_refused_before_the_driver_tries(self):
+        pid = self.process(memory=600 * MIB)
+        self.done("sleep", pid)
+        other = self.process(memory=600 * MIB)
+        self.machine.calls()
+        self.assertEqual(self.refused("wake", pid),
+                         f"process {pid} needs 600.00 MiB on GPU 0, which has 424.00 MiB free; it is asleep")
+        self.assertEqual((self.machine.calls(), self.machine.state(pid)), ([], MACHINE.SAVED))
+        self.machine.has_cuda(other, MACHINE.SAVED)
+        self.done("wake", pid)
+        self.assertEqual(kept(pid), [])
+
+    @unittest.skipUnless(os.geteuid() == 0, "to become another user takes root")
+    def test_the_need_is_kept_from_other_users_and_theirs_is_not_believed(self):
+        pid = self.process(memory=600 * MIB)
+        self.done("sleep", pid)
+        facts = kept(pid)[0].stat()
+        self.assertEqual((facts.st_uid, stat.S_IMODE(facts.st_mode)), (0, 0o600))
+        kept(pid)[0].write_text(f"{1 << 60}\n")
+        self.assertIn("needs 1.00 EiB on GPU 0", self.refused("wake", pid))
+        os.chown(kept(pid)[0], 4711, 4711)
+        self.done("wake", pid)
+
+    def test_a_need_that_cannot_be_kept_is_said(self):
+        pid = self.process(memory=MIB)
+        self.done("sleep", pid)
+        path = kept(pid)[0]
+        path.unlink()
+        path.mkdir()
+        self.machine.has_cuda(pid)
+        self.assertIn(f"  wake will not look whether there is room: {path}: File exists\n", self.done("sleep", pid))
+        path.rmdir()
 
     def test_more_than_the_host_has_left_is_not_saved(self):
         pid = self.process(memory=1 << 60)

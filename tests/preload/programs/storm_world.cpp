@@ -95,7 +95,7 @@ void Worker::allocate() {
         break;
       }
       refused = "cudaMallocAsync is refused, and there is room";
-      result = gpu::mallocAsync(&block.memory, block.bytes, block.stream);
+      result = allocateOfAnyPool(block);
       break;
     default:
       result = gpu::malloc(&block.memory, block.bytes);
@@ -111,6 +111,12 @@ int Worker::allocateOfDriver(Block& block) {
   return block.async ? gpu::mallocFrom(&block.memory, block.bytes, gpu::ownPool(contexts_[in_]),
                                        block.stream)
                      : gpu::mallocManaged(&block.memory, block.bytes);
+}
+
+// The driver serves it while a pool of the program's is the device's (changePool).
+int Worker::allocateOfAnyPool(Block& block) {
+  const std::shared_lock shared(driver_room);
+  return gpu::mallocAsync(&block.memory, block.bytes, block.stream);
 }
 
 // Some of the device is always held.

@@ -68,6 +68,7 @@ class Worker {
   std::size_t anySize();
   void allocate();
   int allocateOfDriver(Block& block);
+  int allocateOfAnyPool(Block& block);
   void askForTooMuch();
   void useOnce(Memory memory, std::size_t bytes);
   void use(const Block& block);

@@ -1,7 +1,7 @@
 """In place of PyTorch and the extension, for every Python whose PYTHONPATH has this folder: `enable()`
 does nothing. What is recorded is in $TRACES, as {"0": a trace's text}, and a line says that it is recorded.
 The use of GPUs is in $USED, as {"0": the fields of Usage}. A page has the names of the traces, and of those in
-folders. $NO_PAGE says why there is none."""
+folders. $NO_PAGE says why there is none, and $NO_NATIVE why there is no native mode."""
 
 import json
 import os
@@ -14,6 +14,8 @@ from cistern.torch import _enable, _native, _recording, _report
 def enable(mode):
     if os.environ.get("NO_TORCH"):
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
+    if mode == "native" and os.environ.get("NO_NATIVE"):
+        raise RuntimeError("cistern.torch: " + os.environ["NO_NATIVE"])
     _enable._enabled = mode
 
 

@@ -24,7 +24,7 @@ import os
 from pathlib import Path
 from typing import List, Tuple
 
-from . import _recording, _script, enable
+from . import _plugin, _recording, _report, _script, enable
 
 _PROGRAM = "python -m cistern.torch"
 _COMPARE = """record the script, which takes some time of each allocation, and say what PyTorch's own allocator would
@@ -71,9 +71,17 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
     return parsed
 
 
-def _enable() -> None:
+def _enable(records: bool) -> None:
+    """Only the native mode can record a script. Without that the plug-in does, and a line says so."""
     try:
-        enable("native")
+        try:
+            enable("native")
+        except RuntimeError as reason:
+            if records:
+                raise
+            enable("plugin")
+            first = str(reason).partition("\n")[0].rstrip(":,")
+            _report.say(f"{first}; PyTorch's plug-in interface is used instead, {_plugin.MISSING}")
     except ModuleNotFoundError as missing:
         if missing.name != "torch":
             raise
@@ -104,13 +112,17 @@ def main(arguments: List[str]) -> None:
     except OSError as reason:
         sys.exit(f"{_PROGRAM}: {reason}")
     atexit.register(recording.finish)  # exit handlers run in reverse: this one last
-    _enable()
+    _enable(records=wanted.compare or wanted.trace is not None or wanted.report is not None)
     _begin(recording, Path(wanted.script).stem if wanted.module is None else wanted.module)
     _follow_children()
-    if wanted.module is not None:
-        _script.run_module(wanted.module, wanted.arguments)
-    else:
-        _script.run(wanted.script, wanted.arguments)
+    try:
+        if wanted.module is not None:
+            _script.run_module(wanted.module, wanted.arguments)
+        else:
+            _script.run(wanted.script, wanted.arguments)
+    except BaseException as end:
+        recording.script_failed = not isinstance(end, SystemExit) or end.code not in (None, 0)
+        raise
 
 
 if __name__ == "__main__":

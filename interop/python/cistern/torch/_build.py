@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 from pathlib import Path
-from typing import Iterable, Iterator, List, Optional
+from typing import Iterable, Iterator, List, Optional, Tuple
 
 from .. import _places
 
@@ -110,13 +110,25 @@ def _cuda_headers(version: Optional[str] = None) -> List[Path]:
     runtime includes that header, and its package of nvcc has it. `version` is that of PyTorch's CUDA, as "13.0"."""
     folders = list(_cuda_folders(version))
     found: List[Path] = []
-    for header, package in (("cuda_runtime_api.h", ""), ("crt/host_config.h", "install nvidia-cuda-crt, or ")):
+    for header, package in (("cuda_runtime_api.h", _RUNTIME), ("crt/host_config.h", _NVCC)):
         folder = next((each for each in found + folders if (each / header).is_file()), None)
         if folder is None:
             looked = ", ".join(map(str, folders))
-            raise BuildError(f"{header} is not found; looked in {looked}; {package}set CUDA_HOME")
+            raise BuildError(f"{header} is not found: {_pip_line(package, version)}set CUDA_HOME; looked in {looked}")
         found.append(folder)
     return list(dict.fromkeys(found))
+
+
+#: The packages of pip that have a header: that of CUDA 12, and that of later ones.
+_RUNTIME = "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime"
+_NVCC = "nvidia-cuda-nvcc-cu12", "nvidia-cuda-crt"
+
+
+def _pip_line(packages: Tuple[str, str], version: Optional[str]) -> str:
+    if version is None:  # PyTorch is without CUDA
+        return ""
+    package = packages[int(version.partition(".")[0]) >= 13]
+    return f"`pip install '{package}=={version}.*'` brings it, or "
 
 
 def _cuda_folders(version: Optional[str]) -> Iterable[Path]:
@@ -125,7 +137,8 @@ def _cuda_folders(version: Optional[str]) -> Iterable[Path]:
     packages = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
     if version is not None:
         major = int(version.partition(".")[0])
-        yield from (folder / (f"cu{major}" if major >= 13 else "cuda_runtime") / "include" for folder in packages)
+        names = [f"cu{major}"] if major >= 13 else ["cuda_runtime", "cuda_nvcc"]
+        yield from (folder / name / "include" for folder in packages for name in names)
     home = os.environ.get("CUDA_HOME")
     if home:
         yield Path(home) / "include"

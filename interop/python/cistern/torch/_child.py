@@ -1,4 +1,4 @@
-"""Run by a child of multiprocessing: see _children.py. PATHS is its parent's sys.path."""
+"""Run by a child of multiprocessing: see _children.py. PATHS is its parent's sys.path, MODE its mode."""
 
 import sys
 from pathlib import Path
@@ -9,4 +9,4 @@ try:
 except ImportError:  # of another Python's: it runs as it would have
     pass
 else:
-    _children.begin()
+    _children.begin(globals()["MODE"])

@@ -14,7 +14,8 @@ import runpy
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from . import _report, enable
+from . import _report, enable, enabled
+from ._enable import Mode
 
 
 class _Begin:
@@ -22,11 +23,11 @@ class _Begin:
     when the child reads it, its sys.path is not yet the parent's."""
 
     def __init__(self, paths: List[str]) -> None:
-        self._paths = paths
+        self._given = {"PATHS": paths, "MODE": enabled()}
 
     def __reduce__(self) -> Tuple[Any, ...]:
         program = str(Path(__file__).resolve().with_name("_child.py"))
-        return runpy.run_path, (program, {"PATHS": self._paths})
+        return runpy.run_path, (program, self._given)
 
 
 def follow() -> None:
@@ -40,10 +41,10 @@ def follow() -> None:
     multiprocessing.spawn.get_preparation_data = with_cistern
 
 
-def begin() -> None:
-    """Called in a child. A child that cannot run on Cistern runs as it would have without it."""
+def begin(mode: Mode) -> None:
+    """Called in a child, with its parent's mode. A child that cannot run on Cistern runs as it would have without it."""
     try:
-        enable("native")
+        enable(mode)
     except ModuleNotFoundError:
         return
     except Exception as reason:

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Optional
 
-from . import _build, _cached, _collectives, _newer, _streams
+from . import _build, _cached, _collectives, _newer, _statistics, _streams
 
 OLDEST, NEWEST = (2, 9), (2, 15)
 
@@ -20,7 +20,7 @@ class Usage(ctypes.Structure):
     """The use of a GPU since the process began, whatever statistics were reset since: see device_state.hpp."""
 
     _fields_ = [(name, ctypes.c_ulonglong) for name in
-                ("requested_peak", "reserved_peak", "taken", "returned", "retries", "out_of_memory")]
+                ("requested_peak", "reserved_peak", "taken", "returned", "retries", "out_of_memory", "moved", "call_ns")]
 
 
 class Unavailable(Exception):
@@ -73,6 +73,7 @@ def install() -> None:
     captures = library.cistern_torch_captures_collectives
     captures.restype, captures.argtypes = ctypes.c_int, (ctypes.c_void_p,)
     _collectives.follow(captures)
+    _statistics.follow()
     global _library
     _library = library
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Dict, List, Optional
 
 from .. import CisternError, report
-from . import _native, _report
+from . import _native, _report, enabled
 
 
 class Recording:
@@ -24,6 +24,8 @@ class Recording:
         """The files that the user wants. OSError, which names the option, if one cannot be written."""
         self._trace, self._page, self._compare = _place("--trace", trace), _place("--report", _of_rank(page)), compare
         self._records = compare or trace is not None or page is not None
+        self._is_missing = False  # a file that the user wants, because nothing was recorded
+        self.script_failed = False
         self._process = 0
 
     def begin(self, name: str) -> None:
@@ -46,7 +48,8 @@ class Recording:
             return  # not begun; or a child of fork, which has its parent's exit handlers
         failed = _native.record_end(history=self._page is not None) if self._records else None
         _flush()
-        _report.say_usage(recorded=self._records)
+        if enabled() == "native":
+            _report.say_usage(recorded=self._records)
         if not self._records:
             return
         if failed is not None:
@@ -63,6 +66,8 @@ class Recording:
                 shutil.rmtree(self._folder, ignore_errors=True)
             else:
                 _report.say(f"cistern.torch: what was recorded is kept in {self._folder}")
+        if self._is_missing and not self.script_failed:
+            os._exit(1)  # as `cistern run` ends; an exit handler has no other way, and this one is the last
 
     def _traces(self) -> Dict[int, Path]:
         """The traces by the number of the GPU, in that order."""
@@ -74,7 +79,7 @@ class Recording:
         if self._trace is None:
             return True
         if not traces:
-            _say_nothing("--trace")
+            self._say_nothing("--trace")
         try:
             for number, (device, recorded) in enumerate(traces.items()):
                 to = self._trace if number == 0 else beside(self._trace, device)
@@ -91,7 +96,7 @@ class Recording:
         if self._page is None:
             return True
         if not traces:
-            _say_nothing("--report")
+            self._say_nothing("--report")
             return True
         try:
             with warnings.catch_warnings(record=True) as notes:
@@ -104,6 +109,11 @@ class Recording:
             _report.say(f"cistern.torch: --report: {note.message}")
         _report.say(f"cistern.torch: the report is {self._page}")
         return True
+
+    def _say_nothing(self, option: str) -> None:
+        self._is_missing = True
+        _report.say(f"cistern.torch: {option}: nothing was recorded, and no file is written: the script allocated "
+                    "no GPU memory through PyTorch")
 
 
 def _source(folder: Path, traces: List[Path]) -> Path:
@@ -124,11 +134,6 @@ def _of_rank(wanted: Optional[str]) -> Optional[str]:
         return wanted
     stem, suffix = os.path.splitext(wanted)
     return f"{stem}.rank{_report.rank()}{suffix}"
-
-
-def _say_nothing(option: str) -> None:
-    _report.say(f"cistern.torch: {option}: nothing was recorded, and no file is written: the script allocated "
-                "no GPU memory through PyTorch")
 
 
 def _place(option: str, wanted: Optional[str]) -> Optional[str]:

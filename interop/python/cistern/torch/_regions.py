@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import enum
 import threading
+import weakref
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .._contents import Contents
@@ -44,12 +46,14 @@ class _Figures(ctypes.Structure):
 
 class _Region:
     """Its pools on each device. PyTorch has a pool open once at a time. So a region which is entered while it
-    is open, in this thread or another one, has one more. The pool that pool() gives is no other's: a graph may be
+    is open, in this thread or another one, has one more. A pool that pool() gives is no other's: a graph may be
     captured into it. They are kept as long as the process: tensors of a region may be anywhere."""
 
     def __init__(self) -> None:
         self.pools: Dict[int, List[Any]] = {}
-        self.given: Dict[int, Any] = {}  #: by pool(), those of `pools`
+        #: Those of `pools` that pool() gave, by the device and who shares it: all the region's graphs (None), those
+        #: that were given one handle (that), or one graph (a weak reference).
+        self.given: Dict[Tuple[int, Any], Any] = {}
 
     def on(self, device: int) -> List[Any]:
         return self.pools.setdefault(device, [])
@@ -89,17 +93,43 @@ def _add_pool(of: _Region, device: int) -> Any:
     return made
 
 
+def _left_by_a_graph(of: _Region, device: int) -> Any:
+    """A pool on the device whose graph is gone, and that no other graph or handle has; None if there is none."""
+    for (on, who), left in list(of.given.items()):
+        gone = on == device and isinstance(who, weakref.ref) and who() is None
+        if gone and left.use_count() == 1:  # its own: no graph has been captured with its id elsewhere
+            del of.given[on, who]
+            if left not in of.given.values():
+                return left
+    return None
+
+
 def pool(name: str) -> Any:
     """The torch.cuda.MemPool of the region `name` on the device that is current. It is made when it is asked
     for first. RuntimeError before cistern.torch.enable(), TypeError for a name that is no str."""
+    return _shared_by(name, None)
+
+
+def pool_of_graph(name: str, graph: Any, handle: Any = None) -> Any:
+    """A torch.cuda.MemPool of the region `name` for `graph`, as pool() has it. Graphs that were given the same
+    `handle` share one. Without a handle it is this graph's alone, because graphs that share a pool write over
+    each other's results unless they replay in the order of their captures. Errors as of pool()."""
+    return _shared_by(name, weakref.ref(graph) if handle is None else tuple(handle))
+
+
+def _shared_by(name: str, who: Any) -> Any:
     with _lock:
         of = _named(name)
         import torch
 
         device = torch.cuda.current_device()
-        if device not in of.given:
-            of.given[device] = _add_pool(of, device)
-        return of.given[device]
+        if (device, who) not in of.given:
+            if isinstance(who, weakref.ref):
+                found = _left_by_a_graph(of, device)
+            else:  # the handle may be that of a pool which was given
+                found = next((each for (on, _), each in of.given.items() if on == device and tuple(each.id) == who), None)
+            of.given[device, who] = found or _add_pool(of, device)
+        return of.given[device, who]
 
 
 def _sleeping(pool_id: Tuple[int, int]) -> Optional[str]:
@@ -107,7 +137,7 @@ def _sleeping(pool_id: Tuple[int, int]) -> Optional[str]:
     if not _away:
         return None
     for name, of in list(_regions.items()):
-        for device, given in list(of.given.items()):
+        for (device, _), given in list(of.given.items()):
             if tuple(given.id) == tuple(pool_id):
                 return name if _is_asleep(device, [given]) else None
     return None
@@ -124,7 +154,7 @@ def region(name: str) -> Iterator[None]:
 
         device = torch.cuda.current_device()
         closed = (each for each in of.on(device)
-                  if (device, each.id) not in _open and each is not of.given.get(device))
+                  if (device, each.id) not in _open and each not in of.given.values())
         taken = next(closed, None) or _add_pool(of, device)
         _open.add((device, taken.id))
     try:
@@ -203,20 +233,33 @@ def sleep(*names: str, contents: Contents = Contents.SAVE) -> Slept:
         return Slept(*_on_devices("cistern_torch_sleep", known, int(Contents(contents))))
 
 
+class HostMemory(enum.IntEnum):
+    """The fate of host memory at a wake: cistern/sleep.hpp."""
+
+    KEEP = 0
+    GIVE_BACK = 1
+    KEEP_SAVED = 2
+
+
 def wake(*names: str, keep_host_memory: bool = True) -> Woken:
     """The regions' memory is at its addresses again; without a name, that of all regions. RuntimeError
     if there is no room, with who holds the memory; then that device's regions sleep on.
     `keep_host_memory`: what was pinned stays so for the next sleep, which is faster then."""
+    return wake_with(HostMemory.KEEP if keep_host_memory else HostMemory.GIVE_BACK, *names)
+
+
+def wake_with(memory: HostMemory, *names: str) -> Woken:
+    """wake(), with any fate of the host memory. RuntimeError as there."""
     global _away
     with _lock:
-        woken = Woken(*_on_devices("cistern_torch_wake", _known(names), int(bool(keep_host_memory))))
+        woken = Woken(*_on_devices("cistern_torch_wake", _known(names), int(memory)))
         _away = any(of.asleep() for of in _regions.values())
         return woken
 
 
 def saved(tensor: Any) -> Any:
-    """A tensor of the CPU with the bytes that `tensor`, which sleeps, had before; None if they were not
-    saved. Pre: it is contiguous. RuntimeError without regions."""
+    """A tensor of the CPU with the bytes that `tensor`, which sleeps or was woken with KEEP_SAVED, had before the
+    sleep; None if they were not saved. Pre: it is contiguous. RuntimeError without regions."""
     import torch
 
     call = _library().cistern_torch_copy_saved

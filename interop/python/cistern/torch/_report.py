@@ -46,12 +46,13 @@ def _usage(gpus: Mapping[int, _native.Usage]) -> List[str]:
                                     "no GPU, and `cistern doctor` says what this machine has")]
     most = max(gpus, key=lambda device: gpus[device].requested_peak)
     name = f"cuda:{most}" + (f", the fullest of {len(gpus)} GPUs" if len(gpus) > 1 else "")
-    taken, returned, retries, failed = (sum(getattr(each, count) for each in gpus.values()) for count in
-                                        ("taken", "returned", "retries", "out_of_memory"))
+    taken, returned, retries, failed, moved, call_ns = (
+        sum(getattr(each, count) for each in gpus.values())
+        for count in ("taken", "returned", "retries", "out_of_memory", "moved", "call_ns"))
     return [f"{process} requested {_size(gpus[most].requested_peak)} at the peak on {name}, and Cistern reserved "
             f"{_size(gpus[most].reserved_peak)}",
-            f"Cistern took memory from the driver {_count(taken, 'time')} and gave some back {_count(returned, 'time')}; "
-            f"{_count(retries, 'request')} waited for that, and {failed} failed for lack of memory"]
+            f"Cistern took memory from the driver {_count(taken, 'time')}, gave some back {_count(returned, 'time')} and "
+            f"moved {_count(moved, 'page')}, in {call_ns / 1e9:.3f} s; {_count(retries, 'request')} waited for that, and {failed} failed for lack of memory"]
 
 
 def _finds_gpu() -> bool:
