@@ -18,7 +18,7 @@ int main() {
   } catch (const cistern::OutOfMemory& error) {
     refused = true;
     std::printf("%s\n\n", error.what());
-    std::printf("in short: asked for %llu bytes of %llu allowed; %zu blocks are held\n",
+    std::printf("in short: asked for %llu bytes of %llu allowed; blocks held: %zu\n",
                 static_cast<unsigned long long>(error.report().requested),
                 static_cast<unsigned long long>(error.report().limit),
                 error.report().holders.size());

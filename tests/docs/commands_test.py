@@ -1,36 +1,41 @@
-"""README.md's lines of `cistern replay` run as they stand there.
+"""The pages' lines of the command run as they stand there, and each block of code is run by some test or says why not.
 
 commands_test.py COMMAND    the built `cistern`"""
 
-import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
+import blocks
+
 COMMAND = pathlib.Path(sys.argv.pop(1)).resolve()
-
-
-def lines():
-    blocks = re.findall(r"^```sh\n(.*?)^```$", (TOP / "README.md").read_text(), re.M | re.S)
-    return [line for block in blocks for line in block.splitlines() if line.startswith("cistern replay")]
 
 
 class Commands(unittest.TestCase):
     def test_they_run(self):
-        self.assertGreaterEqual(len(lines()), 4)
-        path = {**os.environ, "PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
-        with tempfile.TemporaryDirectory() as folder:
-            (pathlib.Path(folder) / "bench").symlink_to(TOP / "bench")
-            for line in lines():
-                ran = subprocess.run(line, shell=True, cwd=folder, env=path, capture_output=True, text=True)
-                self.assertEqual((ran.returncode, ran.stderr), (0, ""), line)
-                self.assertIn("cistern", ran.stdout, line)
-                for made in re.findall(r"--plot (\S+)", line):
-                    self.assertIn("<svg", (pathlib.Path(folder) / made).read_text(), line)
+        of_commands = [block for block in blocks.blocks() if blocks.commands(block)]
+        self.assertGreater(len(of_commands), 9)
+        for block in of_commands:
+            with self.subTest(page=block.page, lines=block.text), tempfile.TemporaryDirectory() as folder:
+                folder = pathlib.Path(folder)
+                blocks.given(folder, COMMAND)
+                ran = blocks.run_commands(block, folder, COMMAND)
+                self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+                for made in re.findall(r"(?:--plot|-o) (\S+)", blocks.commands(block)):
+                    self.assertRegex((folder / made).read_text(), "<svg|<html")
+
+
+class Blocks(unittest.TestCase):
+    def test_each_is_run_or_says_why_not(self):
+        left = [block for block in blocks.blocks() if not blocks.runs_somewhere(block)]
+        for block in left:
+            rows = [row for row in blocks.NOT_RUN if row[0] == block.page and row[1] in block.text]
+            self.assertEqual(len(rows), 1, f"{block.page}: rows of NOT_RUN for\n{block.text}")
+        for page, part, _ in blocks.NOT_RUN:
+            found = [block for block in left if block.page == page and part in block.text]
+            self.assertEqual(len(found), 1, f"{page}: blocks with {part}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
@@ -58,6 +59,19 @@ class Paths(unittest.TestCase):
         shown = rows((TOP / "docs/benchmarks.md").read_text())
         for row in rows(figures.paths(None)):
             self.assertIn(row, shown, "./dev docs writes it anew")
+
+
+class Leaving(unittest.TestCase):
+    def test_the_page_names_each_folder_that_is_kept_in_the_users_cache(self):
+        page = (TOP / "docs/leaving.md").read_text()
+        sources = subprocess.run(["git", "-C", TOP, "grep", "-h", "-A4", "XDG_CACHE_HOME", "--", "*.py", "dev", ":!tests/docs",
+                                  ":!tests/python"], capture_output=True, text=True, check=True).stdout
+        kept = set(re.findall(r'"(cistern[\w-]*)"', sources))
+        self.assertEqual(kept, {"cistern", "cistern-wheel", "cistern-torch-test"})
+        for folder in kept:
+            self.assertIn(f"`~/.cache/{folder}`", page)
+            self.assertIn(f"`$XDG_CACHE_HOME/{folder}`", page)
+            self.assertIn(f"`rm -r ~/.cache/{folder}`", page)
 
 
 class Demo(unittest.TestCase):

@@ -49,6 +49,7 @@ def elsewhere(beginning, file, name):
 
 
 RIGHTS, STRANGERS = "tests/preload/rights_test.py", "tests/sharing/strangers_test.cpp"
+SLEEP = "tests/command/sleep/order_test.py"
 BUILD, SCRIPT = "tests/python/torch_build_test.py", "tests/python/torch_as_python_test.py"
 elsewhere("A process of another user gets", RIGHTS, "test_a_flood_of_another_users_connections_costs_its_owner_nothing")
 elsewhere("Another network namespace", RIGHTS, "test_another_network_namespace_is_said")
@@ -57,7 +58,9 @@ elsewhere("A program that changes its user", RIGHTS, "test_who_shares_and_then_b
 elsewhere("With `CISTERN_SLEEPABLE`", "tests/command/sleep/caches_test.py",
           "test_there_is_one_thread_from_the_first_allocator_on")
 elsewhere("That socket takes", "tests/command/sleep/caches_test.py", "test_another_user_gets_no_answer")
-elsewhere("`cistern sleep` and", "tests/command/sleep/order_test.py", "test_another_users")
+elsewhere("`cistern sleep` and", SLEEP, "test_another_users")
+elsewhere("`cistern sleep` keeps", SLEEP, "test_a_wake_without_room_is_refused_before_the_driver_tries")
+elsewhere("Only the process's user", SLEEP, "test_the_need_is_kept_from_other_users_and_theirs_is_not_believed")
 elsewhere("`cistern.torch` keeps", BUILD, "test_folder_and_file_are_the_users_alone_whatever_the_umask")
 elsewhere("It loads nothing from", BUILD, "test_a_file_that_others_may_write_is_made_anew")
 elsewhere("A relative `XDG_CACHE_HOME`", BUILD, "test_a_relative_xdg_cache_home_is_ignored")
