@@ -128,16 +128,24 @@ if(NOT TARGET fmt::fmt-header-only)  # a project may have brought its own
 endif()
 
 # {fmt} inside the library: compiled in, so that who uses the library needs none. Its headers are never
-# the program's: no header of ours includes them. Builds that are only for tests link to it instead: to
-# compile it in takes seconds for each file.
+# the program's: no header of ours includes them. Builds that are only for tests link to it instead.
 option(CISTERN_FMT_COMPILED_IN "compile {fmt} into the library, rather than link to it" ON)
 mark_as_advanced(CISTERN_FMT_COMPILED_IN)
-set(fmt fmt::fmt)
-if(CISTERN_FMT_COMPILED_IN)
-  set(fmt fmt::fmt-header-only)
-endif()
 add_library(cistern_fmt INTERFACE)
-target_link_libraries(cistern_fmt INTERFACE $<BUILD_INTERFACE:${fmt}>)
+if(NOT CISTERN_FMT_COMPILED_IN)
+  target_link_libraries(cistern_fmt INTERFACE $<BUILD_INTERFACE:fmt::fmt>)
+elseif(fmt_VERSION MATCHES "^9\\.")
+  # Once, by allocator/base/fmt_library.cpp: in each file that formats it takes six seconds. The namespace is
+  # not that of a {fmt} that the program is linked with.
+  target_include_directories(
+    cistern_fmt SYSTEM
+    INTERFACE $<BUILD_INTERFACE:$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>>)
+  target_compile_definitions(
+    cistern_fmt INTERFACE "$<BUILD_INTERFACE:FMT_BEGIN_NAMESPACE=namespace fmt { inline namespace cistern_own {>"
+                          "$<BUILD_INTERFACE:FMT_END_NAMESPACE=}}>")
+else()  # which templates another version leaves to its own library is not known here
+  target_link_libraries(cistern_fmt INTERFACE $<BUILD_INTERFACE:fmt::fmt-header-only>)
+endif()
 
 # The sources of the calling folder go to `variable`; new files are seen without a new configure.
 function(cistern_sources variable)

@@ -38,13 +38,15 @@ def unpack_cuda(root):
 
 def take_fmt_by_headers(root):
     """The library of {fmt} in the package is newer than the sysroot's libraries."""
-    shutil.rmtree(root / "usr/lib/x86_64-linux-gnu/cmake/fmt")
+    theirs = root / "usr/lib/x86_64-linux-gnu/cmake/fmt"
     targets = "".join(f"""add_library(fmt::{name} INTERFACE IMPORTED)
 target_compile_definitions(fmt::{name} INTERFACE FMT_HEADER_ONLY=1)
 """ for name in ("fmt", "fmt-header-only"))
     folder = root / "usr/share/cmake/fmt"
     folder.mkdir()
+    (theirs / "fmt-config-version.cmake").rename(folder / "fmt-config-version.cmake")
     (folder / "fmt-config.cmake").write_text(targets)
+    shutil.rmtree(theirs)
 
 
 def own_links(root):
