@@ -218,6 +218,7 @@ typedef struct cistern_page_counts_t {
   uint64_t revived;  /**< taken back into use where they were still mapped, without a device call */
   uint64_t retired;  /**< mappings that moved pages had left behind, removed */
   uint64_t returned; /**< given back to the device */
+  uint64_t freezes;  /**< times that a heap whose pages found no rest gave up moving them */
 } cistern_page_counts_t;
 
 /** Later versions add fields at the end. */

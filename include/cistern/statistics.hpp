@@ -51,6 +51,7 @@ struct PageCounts {
   std::uint64_t revived = 0;   ///< taken back into use at an address where they were still mapped
   std::uint64_t retired = 0;   ///< mappings that moved pages had left behind, removed
   std::uint64_t returned = 0;  ///< given back to the device
+  std::uint64_t freezes = 0;   ///< times that a heap whose pages found no rest gave up moving them
 };
 
 /// A consistent picture of one allocator, taken at one moment.

@@ -44,7 +44,8 @@ cistern_statistics_t structOf(const MemoryStats& stats) {
   out.host_bytes = stats.host_bytes;
   out.peaks_exact = stats.peaks_exact ? 1 : 0;
   const PageCounts& pages = stats.pages;
-  out.pages = {pages.created, pages.recycled, pages.revived, pages.retired, pages.returned};
+  out.pages = {pages.created, pages.recycled, pages.revived,
+               pages.retired, pages.returned, pages.freezes};
   out.memory_call_ns = stats.memory_call_ns;
   return out;
 }

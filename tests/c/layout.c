@@ -31,10 +31,10 @@ SAME(group, sizeof(cistern_stat_group_t), 288);
 SAME(group_allocated, offsetof(cistern_stat_group_t, allocated_bytes), 128);
 SAME(group_reserved, offsetof(cistern_stat_group_t, reserved_bytes), 160);
 SAME(group_requested, offsetof(cistern_stat_group_t, requested_bytes), 256);
-SAME(page_counts, sizeof(cistern_page_counts_t), 40);
+SAME(page_counts, sizeof(cistern_page_counts_t), 48);
 SAME(page_revived, offsetof(cistern_page_counts_t, revived), 16);
 SAME(page_returned, offsetof(cistern_page_counts_t, returned), 32);
-SAME(statistics, sizeof(cistern_statistics_t), 984);
+SAME(statistics, sizeof(cistern_statistics_t), 992);
 SAME(statistics_all, offsetof(cistern_statistics_t, all), 8);
 SAME(statistics_small, offsetof(cistern_statistics_t, small_pool), 296);
 SAME(statistics_large, offsetof(cistern_statistics_t, large_pool), 584);
@@ -42,7 +42,7 @@ SAME(statistics_retries, offsetof(cistern_statistics_t, num_alloc_retries), 872)
 SAME(statistics_host_bytes, offsetof(cistern_statistics_t, host_bytes), 920);
 SAME(statistics_peaks_exact, offsetof(cistern_statistics_t, peaks_exact), 928);
 SAME(statistics_pages, offsetof(cistern_statistics_t, pages), 936);
-SAME(statistics_memory_call_ns, offsetof(cistern_statistics_t, memory_call_ns), 976);
+SAME(statistics_memory_call_ns, offsetof(cistern_statistics_t, memory_call_ns), 984);
 
 SAME(pinned, sizeof(cistern_pinned_statistics_t), 288);
 SAME(pinned_allocation, offsetof(cistern_pinned_statistics_t, allocation), 8);

@@ -84,8 +84,8 @@ TEST_CASE("a row counts pages, and a policy without pages has none") {
                                 "cistern,torch-rules,direct"})
                         .rows();
   REQUIRE(rows.size() == 3);
-  const nlohmann::json none = {
-      {"created", 0}, {"recycled", 0}, {"revived", 0}, {"retired", 0}, {"returned", 0}};
+  const nlohmann::json none = {{"created", 0}, {"recycled", 0}, {"revived", 0},
+                               {"retired", 0}, {"returned", 0}, {"freezes", 0}};
   for (const auto& [kind, count] : none.items()) {
     INFO(kind);
     CHECK(rows[0]["pages"].at(kind).is_number_unsigned());
@@ -103,8 +103,8 @@ TEST_CASE("CSV ends with the background and the pages") {
   CHECK_THAT(outcome.out,
              ContainsSubstring(",host_bytes_peak,background_calls,modelled_background_ms,"
                                "pages.created,pages.recycled,pages.revived,pages.retired,"
-                               "pages.returned,"));
-  CHECK_THAT(outcome.out, ContainsSubstring(",0,0,0,0,0,0,0,0,false,"));
+                               "pages.returned,pages.freezes,"));
+  CHECK_THAT(outcome.out, ContainsSubstring(",0,0,0,0,0,0,0,0,0,false,"));
 }
 
 TEST_CASE("a replay on the simulated device comes out the same each time") {

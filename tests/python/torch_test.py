@@ -82,4 +82,5 @@ def test_memory_stats_gain_cisterns_own_counts(monkeypatch, allocator):
     allocator.allocate(1 << 20)
     stats = cuda.memory.memory_stats_as_nested_dict(device=0)
     assert stats["num_ooms"] == 0 and stats["cistern"]["memory_call_ns"] == allocator.stats().memory_call_ns > 0
-    assert stats["cistern"]["pages"] == {"created": 1, "recycled": 0, "revived": 0, "retired": 0, "returned": 0}
+    assert stats["cistern"]["pages"] == {"created": 1, "recycled": 0, "revived": 0, "retired": 0, "returned": 0,
+                                         "freezes": 0}

@@ -72,13 +72,13 @@ Block* Heap::allocateMovingIn(const Request& request) {
 // it was. Best fit alone would see other free blocks, and place it elsewhere. Blocks that the index
 // does not show here are found by PageBacking::placeAsBefore.
 Block* Heap::allocateAsBefore(const Request& request, bool& elsewhere) {
-  if (request.kind == SizeKind::kSmall || !rounds_.repeats()) [[likely]]
+  if (request.kind == SizeKind::kSmall || !rounds_.guides()) [[likely]]
     return allocateBest(request);
   return allocateAtPlace(request, elsewhere);
 }
 
 [[gnu::noinline]] Block* Heap::allocateAtPlace(const Request& request, bool& elsewhere) {
-  elsewhere = rounds_.isFreezeDue();
+  elsewhere = isFreezeDue();
   if (elsewhere) return nullptr;
   const Address at = rounds_.placeOf(request.granules), end = at + request.rounded();
   if (rounds_.movesIn()) return allocateMovingIn(request);

@@ -222,6 +222,10 @@ class alignas(64) Heap : public HeapIdentity {
   /// Where large blocks were placed, if memory comes in pages.
   Rounds& rounds() CISTERN_REQUIRES(mutex()) { return rounds_; }
   const Rounds& rounds() const CISTERN_REQUIRES(mutex()) { return rounds_; }
+  /// Whether the heap is to freeze now.
+  bool isFreezeDue() const CISTERN_REQUIRES(mutex()) {
+    return rounds_.isFreezeDue(large_.totals().busy_bytes / kMiB);
+  }
 
   std::size_t hostBytes() const CISTERN_REQUIRES(mutex());
   void audit() CISTERN_REQUIRES(mutex());

@@ -28,7 +28,6 @@ void Rounds::follow(std::uint64_t counterpart) noexcept {
 
 void Rounds::lose() noexcept {
   matched_ = 0;
-  thawed_at_ = 0;
   adrift_ = 0;
   credit_ = 0;
   cursor_ = needed_ = kNone;
@@ -66,14 +65,16 @@ void Rounds::findNearby() noexcept {
 }
 
 void Rounds::planFreeze() noexcept {
-  if (freeze_at_ != kNone && freeze_at_ > cursor_) return;
+  if (isFreezePlanned()) return;
   const std::uint64_t kept = std::min<std::uint64_t>(count_, slots_);
   noteSteps(kept);
-  freeze_at_ = cursor_ + 1;
+  two_rounds_ = std::max(two_rounds_, std::uint32_t(needed_));
+  least_busy_ = UINT32_MAX;
   for (std::uint64_t at = count_ - kept; at < count_; ++at) {
     most_busy_ = std::max(most_busy_, asked(at).busy);
-    if (at > cursor_ && asked(at).busy < asked(freeze_at_).busy) freeze_at_ = at;
+    if (at > cursor_) least_busy_ = std::min(least_busy_, asked(at).busy);
   }
+  guides_until_ = count_ + two_rounds_;
 }
 
 // matches()[d]: how many requests in a row, the last of them first, are as those d requests
@@ -103,19 +104,18 @@ std::vector<std::uint32_t> Rounds::matches() const {
 void Rounds::search() noexcept try {
   constexpr std::uint64_t kEachPart = 16, kFewest = 8;
   const std::uint64_t kept = std::min<std::uint64_t>(count_, slots_);
-  const bool follows = cursor_ != kNone || adrift_ != 0;
-  if (count_ - searched_ < kLeast + kept / kEachPart || (follows && !deviated_)) return;
+  if (count_ - searched_ < kLeast + kept / kEachPart || (follows() && !deviated_)) return;
   searched_ = count_;
   deviated_ = false;
   noteSteps(2 * kept);
   const std::vector<std::uint32_t> same = matches();
-  const std::uint64_t followed = follows ? count_ - 1 - (adrift_ != 0 ? anchor_ : cursor_) : 0;
+  const std::uint64_t followed = follows() ? count_ - 1 - (adrift_ != 0 ? anchor_ : cursor_) : 0;
   std::uint32_t longest = 0;
   for (std::uint64_t d = followed + 1; d <= kept / 2; ++d) longest = std::max(longest, same[d]);
   if (longest < kFewest) return;
   std::uint64_t distance = followed + 1;
   while (same[distance] < longest - longest / 4) ++distance;
-  if (follows && same[distance] < std::max(kLeast, 2 * distance)) return;
+  if (follows() && same[distance] < std::max(kLeast, 2 * distance)) return;
   matched_ = same[distance];
   credit_ = std::int64_t(longest) - std::int64_t(matched_);
   follow(count_ - 1 - distance);

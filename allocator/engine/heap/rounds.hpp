@@ -14,7 +14,6 @@
 //                               period = count - 1 - cursor > 0
 //   matched                     requests in a row, but for small deviations, that had a counterpart
 //   repeats()              <=>  matched >= max(kLeast, 2 * period), and there is a cursor
-//   repeatsForLong()        =>  repeats()
 //
 // Guarded by the heap's lock. A hit notes one request, which takes a few instructions. The search
 // for a round is for misses.
@@ -44,33 +43,45 @@ class Rounds {
     return broken(Rule::kPlaces) ? was.at : was.before;
   }
   bool repeats() const { return matched_ >= needed_ && !without(Mechanism::kRounds); }
-  /// Whether requests have had places for so many rounds that the program should be at rest.
-  bool repeatsForLong() const {
-    return repeats() && (matched_ - thawed_at_) / patience_ >= needed_;
+  /// Requests noted so far.
+  std::uint64_t count() const { return count_; }
+  /// A miss begins; the last one was when the count was `before`. Whether two rounds have been
+  /// noted since, of the longest that were found so far.
+  bool hasRested(std::uint64_t before) {
+    if (!repeats()) return false;
+    two_rounds_ = std::max(two_rounds_, std::uint32_t(needed_));
+    return count_ - before > two_rounds_;
   }
-  /// It is not. So the heap is to freeze before that request of the round which finds the least in
-  /// use. Pre: repeatsForLong().
+  /// 1, and twice that for each thaw.
+  std::uint32_t patience() const { return patience_; }
+  /// Whether the heap looks here before it places a large block: its requests have places, or it is
+  /// to freeze, or moves to where it is frozen.
+  bool guides() const { return repeats() || count_ < guides_until_; }
+  /// The heap is not at rest. So it is to freeze before the next request that finds as little in
+  /// use as one of this round did. Two rounds later the plan is void. Pre: repeats().
   void planFreeze() noexcept;
-  /// Whether that request is the next.
-  bool isFreezeDue() const { return cursor_ + 1 == freeze_at_; }
+  void dropPlan() { guides_until_ = 0; }
+  /// Whether more than a third of the most that was in use stays so through the round. Pre: a
+  /// freeze is planned.
+  bool keepsMuch() const { return least_busy_ > most_busy_ / 3; }
+  /// Whether that request, which finds so many MiB in use, is the next.
+  bool isFreezeDue(std::uint64_t busy) const { return isFreezePlanned() && busy <= least_busy_; }
   /// The heap is frozen from now on: no page leaves its place at `from` or behind it, and large
   /// blocks for which memory is missing lie there.
   void freeze(Address from) {
-    freeze_at_ = kNone;
     frozen_from_ = from;
-    moved_in_at_ = count_ + 2 * period();
+    guides_until_ = count_ + two_rounds_;
   }
-  /// It takes twice as many rounds to freeze again.
+  /// It takes twice as much to freeze again.
   void thaw() {
     if (!frozen()) return;
     frozen_from_ = 0;
-    moved_in_at_ = 0;
-    thawed_at_ = matched_;
+    guides_until_ = 0;
     patience_ = std::min(2 * patience_, kMostPatience);
   }
   bool frozen() const { return frozen_from_ != 0; }
   /// For two rounds a frozen heap takes no free block before `from`, but their pages.
-  bool movesIn() const { return count_ < moved_in_at_; }
+  bool movesIn() const { return frozen() && count_ < guides_until_; }
   /// 0: it is not frozen.
   Address frozenFrom() const { return frozen_from_; }
   /// Whether `busy` MiB are so much more than were in use when the freeze was planned that the
@@ -113,12 +124,15 @@ class Rounds {
   static constexpr std::size_t kMost = 16'384, kFirst = 16;
   /// Fewer requests that match may do so by chance.
   static constexpr std::uint64_t kLeast = 64;
-  static constexpr std::uint32_t kMostPatience = 1U << 20;
+  static constexpr std::uint32_t kMostPatience = 1U << 16;
 
   Asked& asked(std::uint64_t number) { return asked_[number & (slots_ - 1)]; }
   const Asked& asked(std::uint64_t number) const { return asked_[number & (slots_ - 1)]; }
   std::uint64_t period() const { return count_ - 1 - cursor_; }
+  bool isFreezePlanned() const { return !frozen() && count_ < guides_until_; }
   bool grow() noexcept;
+  /// Whether requests have counterparts in a round before, but for those that deviate now.
+  bool follows() const { return cursor_ != kNone || adrift_ != 0; }
   void follow(std::uint64_t counterpart) noexcept;
   void lose() noexcept;
   void deviate() noexcept;
@@ -128,19 +142,19 @@ class Rounds {
   std::uint64_t count_ = 0;  ///< requests noted
   std::uint64_t cursor_ = kNone;
   std::uint64_t matched_ = 0;
-  std::uint64_t needed_ = kNone;     ///< of `matched`, for repeats(); kNone without a cursor
-  std::uint64_t anchor_ = 0;         ///< adrift: what would be the counterpart of the last one
-  std::uint64_t searched_ = 0;       ///< count_ at the last search
-  std::int64_t credit_ = 0;          ///< what matched, less what deviations cost, less `matched`
-  std::uint32_t slots_ = 0;          ///< of asked_; 0 or a power of two
-  std::uint16_t adrift_ = 0;         ///< requests since the first that did not match, with it
-  bool deviated_ = false;            ///< since the last search
-  std::uint32_t most_busy_ = 0;      ///< MiB in use when the freeze was planned, at most
-  std::uint32_t patience_ = 4;       ///< so many times needed_ is long
-  std::uint64_t thawed_at_ = 0;      ///< matched_ at the last thaw
-  std::uint64_t moved_in_at_ = 0;    ///< count_ when all has moved in
-  Address frozen_from_ = 0;          ///< 0: not frozen
-  std::uint64_t freeze_at_ = kNone;  ///< the counterpart of the request before which it freezes
+  std::uint64_t needed_ = kNone;  ///< of `matched`, for repeats(); kNone without a cursor
+  std::uint64_t anchor_ = 0;      ///< adrift: what would be the counterpart of the last one
+  std::uint64_t searched_ = 0;    ///< count_ at the last search
+  std::int64_t credit_ = 0;       ///< what matched, less what deviations cost, less `matched`
+  std::uint32_t slots_ = 0;       ///< of asked_; 0 or a power of two
+  std::uint16_t adrift_ = 0;      ///< requests since the first that did not match, with it
+  bool deviated_ = false;         ///< since the last search
+  std::uint32_t most_busy_ = 0;   ///< MiB in use when a freeze was planned, at most
+  std::uint32_t patience_ = 1;
+  std::uint64_t guides_until_ = 0;  ///< count_ when all has moved in, or the plan is void
+  Address frozen_from_ = 0;         ///< 0: not frozen
+  std::uint32_t least_busy_ = 0;    ///< MiB in use in a round when the freeze was planned, at least
+  std::uint32_t two_rounds_ = 0;    ///< the most that was needed_ at a miss
   std::unique_ptr<Asked[]> asked_{};
 };
 

@@ -17,20 +17,21 @@ namespace cistern::pages {
 ///   scale = 2 ^ (overdrawn / kOctave), but at least 1
 class CostController {
  public:
-  explicit CostController(double share) : share_(share) {}
+  /// `most`: what is overdrawn beyond that is forgotten.
+  explicit CostController(double share, double most = kMost) : share_(share), most_(most) {}
 
   /// A miss ended at `now`. It took `took`; growing in plain pages would have taken `plain`.
   void note(double took, double plain, std::uint64_t now) {
     const double earned = last_ == 0 || now < last_ ? 0 : double(now - last_) * share_;
     last_ = now;
-    overdrawn_ = std::clamp(overdrawn_ + std::max(0.0, took - plain) - earned, kLeast, kMost);
+    overdrawn_ = std::clamp(overdrawn_ + std::max(0.0, took - plain) - earned, kLeast, most_);
   }
   /// What was overdrawn is settled.
   void forget() { overdrawn_ = 0; }
   /// The factor by which the size of a new page is multiplied.
   double scale() const { return std::exp2(std::max(overdrawn_, 0.0) / kOctave); }
-  /// Whether fewer calls matter more than what pages strand: much is overdrawn.
-  bool muchOverdrawn() const { return overdrawn_ >= 2 * kOctave; }
+  /// Whether fewer calls matter more than what pages strand: 40 ms, `times` over, are overdrawn.
+  bool muchOverdrawn(double times = 1) const { return overdrawn_ >= 2 * kOctave * times; }
 
  private:
   /// Pages are twice as large for each 20 ms. Sizes are rounded to powers of two, so less than
@@ -38,7 +39,7 @@ class CostController {
   static constexpr double kOctave = 20e6;
   static constexpr double kLeast = -kOctave, kMost = 3 * kOctave;
 
-  const double share_;
+  const double share_, most_;
   double overdrawn_ = 0;
   std::uint64_t last_ = 0;
 };

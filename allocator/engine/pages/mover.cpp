@@ -41,11 +41,23 @@ Block* Mover::place() {
 // is missing, at addresses that it has not used. The pages of what is free come there, as they are
 // wanted. So it needs as much as if it had never moved a page. When half of its addresses are used
 // up, it grows between them.
-void Mover::freeze() {
+//
+// What is in use all the time pins its pages, and best fit has no use for the gaps in them. Where
+// that is much, the heap freezes only if its moves cost far more. False: it does not.
+bool Mover::freeze() {
+  constexpr double kFarMore = 16;
+  Rounds& rounds = heap_.rounds();
+  const CostController& restless = state_.notes.of(heap_).restless;
+  if (rounds.keepsMuch() && !restless.muchOverdrawn(kFarMore * rounds.patience())) {
+    rounds.dropPlan();
+    return false;
+  }
   const PageRange& range = *state_.notes.of(heap_).newestRange(SizeKind::kLarge);
   const bool room = range.touched <= range.reserved_bytes / kUnit / 2;
-  heap_.rounds().freeze(range.placeOfUnit(room ? range.touched : 0));
+  rounds.freeze(range.placeOfUnit(room ? range.touched : 0));
+  ++state_.counters.freezes;
   state_.cost.forget();
+  return true;
 }
 
 // A frozen heap uses nothing at its former places, where less may be missing. False: it was not
@@ -60,10 +72,8 @@ bool Mover::thaw() {
 Block* Mover::placeAsBefore() {
   {
     const MutexLock lock(heap_.mutex());
-    if (heap_.rounds().isFreezeDue()) [[unlikely]] {
-      freeze();
+    if (heap_.isFreezeDue() && freeze()) [[unlikely]]
       return heap_.allocateMovingIn(request_);
-    }
     const Address at = heap_.rounds().placeOf(request_.granules);
     std::optional<Window> window;
     if (at != 0)
@@ -147,8 +157,10 @@ void Mover::noteCost() {
   const double grown = double(std::max(backed + more, most) - most);
   const double pages = grown > 0 ? std::max(grown / kPlainBytes, 1.0) : 0;
   const double plain = pages * (state_.create_cost.mean() + state_.map_cost.mean());
-  state_.cost.note(double(now - began_ns_ - asked_ns_),
-                   without(Mechanism::kPlainCredit) ? 0 : plain, now);
+  const double took = double(now - began_ns_ - asked_ns_);
+  const double credit = without(Mechanism::kPlainCredit) ? 0 : plain;
+  state_.cost.note(took, credit, now);
+  state_.notes.of(heap_).restless.note(took, credit, now);
 }
 
 }  // namespace cistern::pages

@@ -67,7 +67,7 @@ class Mover {
   /// capture's own.
   bool captured() const;
   enum class Which : std::uint8_t { kComplete, kAny };
-  void freeze() CISTERN_REQUIRES(heap_.mutex());
+  bool freeze() CISTERN_REQUIRES(heap_.mutex());
   bool thaw();
   void giveBackSmall();
   bool mayTakeFrom(const Heap& source) const;

@@ -88,9 +88,15 @@ void PageBacking::giveBack(std::list<PhysicalPage>& made, Heap& heap, SizeKind k
 
 namespace {
 
-bool wantsToFreeze(const State& state, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+// A heap that repeats itself should be at rest. Its misses have overdrawn much since it last was,
+// for two rounds without one.
+bool wantsToFreeze(State& state, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   if (without(Mechanism::kFreeze) || broken(Rule::kFreeze)) return false;
-  return state.cost.muchOverdrawn() && heap.rounds().repeatsForLong() && !heap.rounds().frozen() &&
+  pages::HeapNotes& notes = state.notes.of(heap);
+  Rounds& rounds = heap.rounds();
+  if (rounds.hasRested(notes.missed_at) || rounds.frozen()) notes.restless.forget();
+  notes.missed_at = rounds.count();
+  return rounds.repeats() && notes.restless.muchOverdrawn(rounds.patience()) &&
          state.core.options.recycle == Recycle::kBudget && heap.pool().isDefault() &&
          !state.core.heaps.anyOverflow();
 }

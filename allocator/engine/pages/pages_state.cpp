@@ -8,7 +8,8 @@
 
 namespace cistern::pages {
 
-State::State(Core& on) : core(on), table(&on.log), cost(on.options.recycle_budget) {}
+State::State(Core& on)
+    : core(on), notes(on.options.recycle_budget), table(&on.log), cost(on.options.recycle_budget) {}
 
 bool State::recycles() const {
   return !without(Mechanism::kRecycling) && core.options.recycle != Recycle::kOff;

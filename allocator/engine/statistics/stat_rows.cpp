@@ -45,6 +45,7 @@ std::vector<StatRow> statRows(const MemoryStats& stats) {
       {"pages.revived", stats.pages.revived},
       {"pages.retired", stats.pages.retired},
       {"pages.returned", stats.pages.returned},
+      {"pages.freezes", stats.pages.freezes},
       {"memory_call_ns", stats.memory_call_ns},
       {"host_bytes", stats.host_bytes},
       {"asleep_bytes", stats.asleep_bytes},

@@ -21,8 +21,8 @@ constexpr const char* kColumns =
 
 constexpr const char* kLastColumns =
     ",modelled_device_ms,program_ms,host_bytes_peak,background_calls,modelled_background_ms,"
-    "pages.created,pages.recycled,pages.revived,pages.retired,pages.returned,checked,races,conf,"
-    "capacity_bytes,gpu_lag_us,repeat,threads,version";
+    "pages.created,pages.recycled,pages.revived,pages.retired,pages.returned,pages.freezes,"
+    "checked,races,conf,capacity_bytes,gpu_lag_us,repeat,threads,version";
 
 std::string quoted(const std::string& text) {
   if (text.find_first_of(",\"") == std::string::npos) return text;
@@ -61,10 +61,9 @@ class CsvReport final : public Report {
          << measured(m.host_bytes_peak) << measured(totalOf(m.background_calls)) << ','
          << orEmpty(m.modelled_background_ms);
     const PageCounts& pages = m.pages;
-    for (const std::uint64_t count :
-         {pages.created, pages.recycled, pages.revived, pages.retired, pages.returned}) {
+    for (const std::uint64_t count : {pages.created, pages.recycled, pages.revived, pages.retired,
+                                      pages.returned, pages.freezes})
       out_ << measured(count);
-    }
     const ReplaySettings& s = settings_;
     out_ << fmt::format(",{},{},{},{},{},{},{},{}", s.check, orEmpty(m.races),
                         quoted(confOf(s, m.policy).value_or("")), orEmpty(s.capacity), s.gpu_lag_us,

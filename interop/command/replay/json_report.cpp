@@ -26,11 +26,8 @@ Json nonzeroCalls(const CallCounts& calls) {
 }
 
 Json pagesOf(const PageCounts& pages) {
-  return {{"created", pages.created},
-          {"recycled", pages.recycled},
-          {"revived", pages.revived},
-          {"retired", pages.retired},
-          {"returned", pages.returned}};
+  return {{"created", pages.created}, {"recycled", pages.recycled}, {"revived", pages.revived},
+          {"retired", pages.retired}, {"returned", pages.returned}, {"freezes", pages.freezes}};
 }
 
 class JsonReport final : public Report {

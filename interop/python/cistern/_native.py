@@ -51,7 +51,8 @@ class StatGroupStruct(Structure):
 
 
 class PageCountsStruct(Structure):
-    _fields_ = [(name, c_uint64) for name in ("created", "recycled", "revived", "retired", "returned")]
+    _fields_ = [(name, c_uint64) for name in (
+        "created", "recycled", "revived", "retired", "returned", "freezes")]
 
 
 class StatisticsStruct(Structure):

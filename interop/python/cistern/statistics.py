@@ -56,6 +56,7 @@ class PageCounts:
     revived   taken back into use where they were still mapped, without a device call
     retired   mappings that moved pages had left behind, removed
     returned  given back to the device
+    freezes   times that a heap whose pages found no rest gave up moving them
     """
 
     created: int
@@ -63,6 +64,7 @@ class PageCounts:
     revived: int
     retired: int
     returned: int
+    freezes: int
 
 
 @dataclass(frozen=True)

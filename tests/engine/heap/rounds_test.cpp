@@ -133,24 +133,37 @@ TEST_CASE("a heap is to freeze before the request that finds the least in use", 
     rounds.note(sizes[i], placeOf(round, i), busyAt(i));
     rounds.search();
   };
-  std::uint64_t round = 0;
-  for (; !rounds.repeatsForLong(); ++round) {
-    REQUIRE(round < 20);
+  for (std::uint64_t round = 0; round < 4; ++round)
     for (std::size_t i = 0; i < sizes.size(); ++i) note(round, i);
-  }
-  CHECK(round >= 8);
-  for (std::size_t i = 0; i < 50; ++i) note(round, i);
+  REQUIRE(rounds.repeats());
+  for (std::size_t i = 0; i < 50; ++i) note(4, i);
+  CHECK(!rounds.isFreezeDue(0));
   rounds.planFreeze();
   for (std::size_t i = 50; i < 137; ++i) {
-    CHECK(!rounds.isFreezeDue());
-    note(round, i % sizes.size());
+    CHECK(!rounds.isFreezeDue(busyAt(i % sizes.size())));
+    note(4, i % sizes.size());
   }
-  CHECK(rounds.isFreezeDue());
+  CHECK(rounds.isFreezeDue(5));
+  CHECK(rounds.guides());
   rounds.freeze(4096);
   CHECK(rounds.frozen());
-  CHECK(!rounds.isFreezeDue());
+  CHECK(!rounds.isFreezeDue(0));
   CHECK(!rounds.outgrowsFreeze(109 + 109 / 8));
   CHECK(rounds.outgrowsFreeze(110 + 110 / 8));
+}
+
+TEST_CASE("a heap has rested after two rounds without a miss, of the longest", "[engine][part]") {
+  Rounds rounds;
+  const Sizes sizes = roundOf(100);
+  for (std::uint64_t round = 0; round < 4; ++round) (void)play(rounds, sizes, round);
+  REQUIRE(rounds.repeats());
+  CHECK(!rounds.hasRested(rounds.count() - 200));
+  CHECK(rounds.hasRested(rounds.count() - 201));
+  // A shorter round takes its place. To have rested still takes the longer one.
+  for (std::uint64_t round = 0; round < 8; ++round) (void)play(rounds, roundOf(70, 2), round);
+  REQUIRE(rounds.repeats());
+  CHECK(!rounds.hasRested(rounds.count() - 200));
+  CHECK(rounds.hasRested(rounds.count() - 201));
 }
 
 }  // namespace cistern::test

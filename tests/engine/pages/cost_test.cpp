@@ -54,6 +54,7 @@ TEST_CASE("fewer calls come first where much is overdrawn, until it is earned", 
 }
 
 // One stream has many small tensors, then another a large one of all their memory, over and over.
+// It `varies`: no round is like the one before.
 struct PassingRig : SimRig {
   static constexpr std::size_t kEach = 16 * kMiB;
   explicit PassingRig(std::size_t tensors, const std::string& conf = "")
@@ -64,14 +65,17 @@ struct PassingRig : SimRig {
     const std::uint64_t before = mappingCalls(sim());
     for (int i = 0; i < rounds; ++i) {
       std::vector<void*> tensors(count);
-      for (void*& tensor : tensors) tensor = allocator.allocate(kEach, first);
+      const std::uint64_t less = varies ? random() % (kEach / 2) : 0;
+      for (void*& tensor : tensors) tensor = allocator.allocate(kEach - less, first);
       for (void* tensor : tensors) allocator.free(tensor);
-      allocator.free(allocator.allocate(count * kEach, second));
+      allocator.free(allocator.allocate(count * (kEach - less), second));
     }
     return mappingCalls(sim()) - before;
   }
   const std::size_t count;
   const Stream first = stream(), second = stream();
+  bool varies = true;
+  std::mt19937_64 random{1};
 };
 
 TEST_CASE("streams that pass memory on come to need few calls for it", "[engine][pages]") {
@@ -80,6 +84,17 @@ TEST_CASE("streams that pass memory on come to need few calls for it", "[engine]
   rig.pass(50);
   CHECK(rig.pass(10) < at_first / 4);
   CHECK(reservedOf(rig.allocator) <= std::int64_t(rig.count * PassingRig::kEach + 64 * kMiB));
+  checkAtRest(rig);
+}
+
+TEST_CASE("streams that pass memory on for ever come to have memory of their own",
+          "[engine][pages]") {
+  PassingRig rig(40);
+  rig.varies = false;
+  const std::uint64_t bytes = rig.count * PassingRig::kEach;
+  rig.pass(60);
+  CHECK(rig.pass(10) == 0);
+  CHECK(reservedOf(rig.allocator) <= std::int64_t(2 * bytes + 64 * kMiB));
   checkAtRest(rig);
 }
 

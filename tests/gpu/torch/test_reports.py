@@ -16,7 +16,7 @@ def test_memory_stats_has_every_key_and_counts(run):
     status, theirs, err = run(keys, mode=None)
     assert status == 0, err
     torch.cuda.init()  # before it there are no statistics
-    ours = [f"cistern.pages.{name}" for name in ("created", "recycled", "retired", "returned", "revived")]
+    ours = [f"cistern.pages.{name}" for name in ("created", "freezes", "recycled", "retired", "returned", "revived")]
     assert sorted(torch.cuda.memory_stats()) == sorted([*json.loads(theirs), *ours, "cistern.memory_call_ns"])
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_stats()

@@ -12,7 +12,7 @@ def follow() -> None:
     """From now on `torch.cuda.memory_stats()` has these keys too, counted since the allocator was made whatever
     statistics are reset:
 
-    cistern.pages.…         as in cistern.PageCounts: created, recycled, revived, retired, returned
+    cistern.pages.…         as in cistern.PageCounts: created, recycled, revived, retired, returned, freezes
     cistern.memory_call_ns  as in cistern.Statistics
     """
     import torch
