@@ -47,6 +47,10 @@ struct DeviceState {
 
   /// Tells the history what became of memory since the last time, with that stack.
   void tellMemoryEvents(const Context& context);
+  /// Tells those that listen so far, before others do.
+  void tellPending() {
+    if (history.listening()) tellMemoryEvents(nullptr);
+  }
   /// Listens to what becomes of memory while the history does.
   void follow();
   /// The figures of torch.cuda.memory_stats.

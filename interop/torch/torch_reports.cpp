@@ -76,7 +76,7 @@ theirs::SnapshotInfo TorchAllocator::takeSnapshot(TorchPoolId pool, bool include
   const int devices = std::max(0, devices_.load());
   result.device_traces.resize(std::size_t(devices));
   everywhere([&](DeviceState& state) {
-    if (state.history.listening()) state.tellMemoryEvents(nullptr);
+    state.tellPending();
     asTorch([&] { addSegments(state, pool, result.segments); });
     if (!include_traces || int(state.device) >= devices) return;
     auto& entries = result.device_traces[std::size_t(state.device)];
@@ -106,6 +106,8 @@ void TorchAllocator::setHistory(bool enabled, theirs::CreateContextFn gather,
   history_ = {enabled, gather, most_entries, when, skipped_actions};
   if (clear || !enabled) annotations_.clear();
   everywhere([&](DeviceState& state) {
+    // What happened before is for trackers alone.
+    state.tellPending();
     state.history.set(history_, clear);
     state.follow();
   });
@@ -138,7 +140,7 @@ void TorchAllocator::setMetadata(const std::string& metadata) {
   DeviceIndex device = 0;
   C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
   DeviceState& state = at(device);
-  if (state.history.listening()) state.tellMemoryEvents(nullptr);
+  state.tellPending();
   History::setMetadata(metadata);
 }
 std::string TorchAllocator::metadata() { return History::metadataOfThread(); }
@@ -175,6 +177,7 @@ void TorchAllocator::attachAllocatorTraceTracker(theirs::AllocatorTraceTracker t
   const std::lock_guard lock(mutex_);
   trackers_.push_back(tracker);
   everywhere([&](DeviceState& state) {
+    state.tellPending();  // it was not there yet
     state.history.addTracker(tracker);
     state.follow();
   });

@@ -1,6 +1,7 @@
 """PyTorch's viewer finds the segment of each block, and its own script (torch/cuda/_memory_viz.py) reads every snapshot
 that Cistern writes."""
 
+import ctypes
 import importlib.util
 import os
 import pickle
@@ -86,7 +87,9 @@ def test_pytorchs_viewer_finds_the_segment_of_each_block_of_a_region(recording):
     walk(torch.cuda.memory._snapshot())
 
 
-def test_the_viewers_file_has_a_region_that_slept_before_the_recording():
+def test_the_viewers_file_has_a_region_that_slept_before_the_recording(direct):
+    count = ctypes.c_int()
+    direct("traced", ctypes.byref(count))  # a tracker, which stays, hears of the sleep
     with cistern.torch.region("slept before"):
         made = block(20)
     cistern.torch.sleep("slept before")
