@@ -32,10 +32,10 @@ class Completion : public EpochClock {
   using Answer = EventPool::Answer;
   /// The most marks that are under way at once.
   static constexpr std::size_t kMostMarks = bound(16);
-  /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last mark. Each
-  /// mark costs a query of all streams. Of 16 parts, a heap of a few blocks would be marked at each
-  /// free: under FSDP twice as often, at the same memory (docs/decisions.md).
-  static constexpr std::uint64_t kMarksOfAll = 6;
+  /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last mark. A
+  /// smaller part would make more marks than can be under way. They would replace each other, and
+  /// each costs a query of all streams.
+  static constexpr std::uint64_t kMarksOfAll = kMostMarks;
 
   using EpochClock::EpochClock;
 
@@ -164,8 +164,8 @@ class Completion : public EpochClock {
     SharedMark mark;
     std::uint64_t epoch = 0;  ///< the last that it covers
   };
-  /// After a search, enough early marks to cover the heap ten times.
-  static constexpr std::uint8_t kMostFreeMarks = bound(64);
+  /// After a search, enough early marks to cover the heap twelve times.
+  static constexpr std::uint8_t kMostFreeMarks = bound(12 * kMarksOfAll);
 
   std::uint32_t recorded_ = 0;
   bool freed_ = false;

@@ -39,7 +39,7 @@ class CostController {
   static constexpr double kOctave = 20e6;
   static constexpr double kLeast = -kOctave, kMost = 3 * kOctave;
 
-  const double share_, most_;
+  double share_, most_;
   double overdrawn_ = 0;
   std::uint64_t last_ = 0;
 };

@@ -15,8 +15,8 @@ namespace cistern::pages {
 
 struct HeapNotes {
   /// A heap whose misses take so many times their share freezes. For less time, a frozen heap's
-  /// memory is too dear.
-  static constexpr double kFreezes = 4;
+  /// memory is too dear; if much stays in use, it is dearer.
+  static constexpr double kFreezes = 4, kFreezesLate = 16;
 
   explicit HeapNotes(double share) : restless(kFreezes * share, HUGE_VAL) {}
 
@@ -29,6 +29,7 @@ struct HeapNotes {
   std::array<std::uint32_t, kSizeKindCount> most_backed{};
   std::uint32_t incarnation = 0;     ///< of the heap, that most_backed is of
   std::uint64_t missed_at = 0;       ///< how many requests its rounds had noted at the last miss
+  bool late = false;                 ///< the heap freezes at kFreezesLate
   CostController restless;           ///< of misses since the heap last was at rest, or froze
   std::list<SleepingPage> sleeping;  ///< pages that lay in the heap when its pool fell asleep
 };

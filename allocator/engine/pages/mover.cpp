@@ -43,16 +43,18 @@ Block* Mover::place() {
 // up, it grows between them.
 //
 // What is in use all the time pins its pages, and best fit has no use for the gaps in them. Where
-// that is much, the heap freezes only if its moves cost far more. False: it does not.
+// that is much, the heap is given more time. False: it does not freeze now.
 bool Mover::freeze() {
-  constexpr double kFarMore = 16;
   Rounds& rounds = heap_.rounds();
-  const CostController& restless = state_.notes.of(heap_).restless;
-  if (rounds.keepsMuch() && !restless.muchOverdrawn(kFarMore * rounds.patience())) {
+  HeapNotes& notes = state_.notes.of(heap_);
+  if (rounds.keepsMuch() && !notes.late) {
+    notes.late = true;
+    const double share = HeapNotes::kFreezesLate * state_.core.options.recycle_budget;
+    notes.restless = CostController(share, HUGE_VAL);
     rounds.dropPlan();
     return false;
   }
-  const PageRange& range = *state_.notes.of(heap_).newestRange(SizeKind::kLarge);
+  const PageRange& range = *notes.newestRange(SizeKind::kLarge);
   const bool room = range.touched <= range.reserved_bytes / kUnit / 2;
   rounds.freeze(range.placeOfUnit(room ? range.touched : 0));
   ++state_.counters.freezes;
