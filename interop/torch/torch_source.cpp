@@ -16,17 +16,16 @@ class CustomSource final : public cistern::SegmentSource {
       : device_(device), allocator_(std::move(allocator)) {}
 
   cistern::Result<cistern::Address> allocate(std::size_t bytes, cistern::Stream stream) override {
+    // One that takes its memory from Cistern, by whatever door, comes back to this pool, and would
+    // for ever.
+    static thread_local bool asked = false;
+    if (asked) return outOfMemory("the allocator of the MemPool asks the MemPool itself");
+    const Asking asking(asked);
     const c10::cuda::CUDAGuard guard(device_);
     void* const pointer =
         allocator_->raw_alloc_with_stream(bytes, reinterpret_cast<cudaStream_t>(stream.raw));
     if (pointer != nullptr) return cistern::toAddress(pointer);
-    cistern::DeviceError error;
-    error.call = cistern::Call::kMalloc;
-    error.kind = cistern::ErrorKind::kOutOfMemory;
-    error.code = 2;
-    error.name = "cudaErrorMemoryAllocation";
-    error.detail = "the allocator of the MemPool returned null";
-    return error;
+    return outOfMemory("the allocator of the MemPool returned null");
   }
   cistern::Status free(cistern::Address address, std::size_t) override {
     const c10::cuda::CUDAGuard guard(device_);
@@ -35,6 +34,21 @@ class CustomSource final : public cistern::SegmentSource {
   }
 
  private:
+  struct Asking {
+    explicit Asking(bool& is) : asked(is) { asked = true; }
+    ~Asking() { asked = false; }
+    bool& asked;
+  };
+  static cistern::DeviceError outOfMemory(const char* detail) {
+    cistern::DeviceError error;
+    error.call = cistern::Call::kMalloc;
+    error.kind = cistern::ErrorKind::kOutOfMemory;
+    error.code = 2;
+    error.name = "cudaErrorMemoryAllocation";
+    error.detail = detail;
+    return error;
+  }
+
   const DeviceIndex device_;
   const CustomAllocator allocator_;
 };

@@ -5,6 +5,9 @@ import gc
 import pytest
 import torch
 
+import cistern.torch
+from cistern.torch import _plugin
+
 MIB = 1 << 20
 
 
@@ -37,6 +40,25 @@ def test_a_pool_has_memory_and_users_of_its_own():
     del inside, outside, pool
     gc.collect()
     torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() <= before
+
+
+def test_a_region_on_cistern_is_a_pool_of_its_own_where_all_is():
+    pool = cistern.torch.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        inside = block(8 * MIB)
+    assert bytes_of(pool) < 40 * MIB
+    del inside
+
+
+def test_a_pool_whose_allocator_is_cistern_does_not_ask_for_ever():
+    """The plug-in's allocations are those of the thread's pool, so its segments would be, too."""
+    before = torch.cuda.memory_reserved()
+    pool = torch.cuda.MemPool(allocator=_plugin.allocator().allocator())
+    with torch.cuda.use_mem_pool(pool), pytest.raises(RuntimeError):
+        block(8 * MIB)
+    del pool
     torch.cuda.empty_cache()
     assert torch.cuda.memory_reserved() <= before
 

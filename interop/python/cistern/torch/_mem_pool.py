@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _plugin
+from ._enable import enabled
 
 if TYPE_CHECKING:
     import torch
@@ -17,12 +18,15 @@ def MemPool(**options: Any) -> "torch.cuda.MemPool":  # noqa: N802: it makes one
             ...
 
     Nothing else of the program changes. PyTorch keeps its allocations until the pool is gone and
-    emptied; the allocator is kept as long as the pool.
+    emptied; the allocator is kept as long as the pool. A program that has enabled Cistern gets a pool
+    of Cistern's. ValueError for an `allocator` among the options.
     """
     import torch
 
     if "allocator" in options:
         raise ValueError("cistern.torch.MemPool: its allocator is Cistern; use torch.cuda.MemPool")
+    if enabled() is not None:
+        return torch.cuda.MemPool(**options)
     return torch.cuda.MemPool(allocator=_allocator().allocator(), **options)
 
 
