@@ -65,8 +65,9 @@ NOT_RUN = [
 
 @functools.cache
 def blocks():
-    listed = subprocess.run(["git", "-C", TOP, "ls-files", "*.md"], capture_output=True, text=True)
-    names = listed.stdout.split() or [str(path.relative_to(TOP)) for path in TOP.glob("**/*.md")
+    git = shutil.which("git")
+    listed = subprocess.run([git, "-C", TOP, "ls-files", "*.md"], capture_output=True, text=True).stdout if git else ""
+    names = listed.split() or [str(path.relative_to(TOP)) for path in TOP.glob("**/*.md")
                                       if path.relative_to(TOP).parts[0] != "build"]
     return [Block(name, *found) for name in sorted(names)
             for found in re.findall(r"^```([^\n]*)\n(.*?)^```$", (TOP / name).read_text(), re.M | re.S)]
