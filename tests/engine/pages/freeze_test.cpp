@@ -153,7 +153,7 @@ TEST_CASE("a frozen heap thaws when the program takes much more than before", "[
 
 TEST_CASE("a heap at rest does not freeze for what its beginning took", "[engine][pages]") {
   FewBlocks program(1);
-  for (const std::uint64_t times : {1, 2, 3, 1, 3, 2}) (void)program.steps(1, times);
+  for (const unsigned times : {1U, 2U, 3U, 1U, 3U, 2U}) (void)program.steps(1, times);
   for (int i = 0; i < 60; ++i) {
     // Other sizes, seldom, for which pages move.
     program.calm(i % 20 == 19 ? 900 * kMiB : 100 * kMiB);
