@@ -137,8 +137,7 @@ TEST_CASE("programs of a few huge blocks come to rest, though the GPU lags behin
     const auto first = replayed(seed, 100), both = replayed(seed, 200);
     CHECK(maps(first) > 1'000);
     CHECK(maps(both) - maps(first) <= maps(first) / 10);
-    // No wait is in vain.
-    CHECK(both["device_calls"]["synchronize_event"] <= both["pages"]["returned"]);
+    CHECK_FALSE(both["device_calls"].contains("synchronize_event"));  // nothing waits
   }
 }
 
