@@ -23,7 +23,8 @@ Misuse describe(const Engine& engine, const char* verb, Address address) {
   misuse.block_bytes = block->bytes();
   misuse.owner_gone = heap->stream() == Heap::kNobodys;
   if (!misuse.owner_gone) misuse.stream = heap->stream();
-  const bool held = block->state() == BlockState::kAllocated;
+  // Another thread may be about to free the very block, and not have come to the heap yet.
+  const bool held = block->state() == BlockState::kAllocated && misuse.block != address;
   misuse.kind = held ? MisuseKind::kInteriorPointer : MisuseKind::kDoubleFree;
   if (const FreeLog::Entry* freed = held ? nullptr : heap->frees().find(address)) {
     misuse.freed_by = freed->caller;
