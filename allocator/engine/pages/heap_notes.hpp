@@ -18,7 +18,13 @@ struct HeapNotes {
   /// memory is too dear; if much stays in use, it is dearer.
   static constexpr double kFreezes = 4, kFreezesLate = 16;
 
+  /// `share`: of wall time, that misses may take.
   explicit HeapNotes(double share) : restless(kFreezes * share, HUGE_VAL) {}
+  /// Misses count from now on. `much`: the heap freezes at kFreezesLate.
+  void countAnew(double share, bool much) {
+    late = much;
+    restless = CostController((much ? kFreezesLate : kFreezes) * share, HUGE_VAL);
+  }
 
   /// The newest range of the kind, or null.
   PageRange*& newestRange(SizeKind kind) { return newest[std::size_t(kind)]; }
@@ -47,7 +53,7 @@ class NotesTable {
     if (notes.incarnation != heap.incarnation()) {
       notes.incarnation = heap.incarnation();
       notes.most_backed = {};
-      notes.restless.forget();
+      notes.countAnew(share_, false);
     }
     return notes;
   }

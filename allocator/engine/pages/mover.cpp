@@ -48,9 +48,7 @@ bool Mover::freeze() {
   Rounds& rounds = heap_.rounds();
   HeapNotes& notes = state_.notes.of(heap_);
   if (rounds.keepsMuch() && !notes.late) {
-    notes.late = true;
-    const double share = HeapNotes::kFreezesLate * state_.core.options.recycle_budget;
-    notes.restless = CostController(share, HUGE_VAL);
+    notes.countAnew(state_.core.options.recycle_budget, true);
     rounds.dropPlan();
     return false;
   }
