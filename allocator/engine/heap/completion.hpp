@@ -79,11 +79,15 @@ class Completion : public EpochClock {
   // the same lock, and calls endMark with the mark's answer. It asks marks and streams outside the
   // lock. Until endLook or endMark, no other thread changes the marks.
 
-  /// Begins to record or ask, outside the lock: one thread at a time. False if another thread is at
-  /// it, or there is nothing to ask and no mark may be made.
-  bool beginLook(bool may_mark) noexcept {
-    if (busy_ || (under_way_ == 0 && !may_mark)) return false;
-    return busy_ = true;
+  /// Whose look it is: the caller's; another thread's; or nobody's, as there is nothing to ask and
+  /// no mark may be made.
+  enum class Look : std::uint8_t { kOurs, kOthers, kNone };
+
+  /// Begins to record or ask, outside the lock: one thread at a time.
+  Look beginLook(bool may_mark) noexcept {
+    if (busy_) return Look::kOthers;
+    busy_ = under_way_ != 0 || may_mark;
+    return busy_ ? Look::kOurs : Look::kNone;
   }
   void endLook() noexcept { busy_ = false; }
   /// Whether a thread is at it, or a mark is under way.

@@ -105,8 +105,9 @@ std::size_t StreamProgress::askStreams(std::size_t most) noexcept {
 
 // ---- Looking at heaps ---------------------------------------------------------------------------
 
-void StreamProgress::look(Heap& heap, std::size_t most, Note note) noexcept {
-  if (!beginLook(heap, most > 0, note)) return;
+Completion::Look StreamProgress::look(Heap& heap, std::size_t most, Note note) noexcept {
+  const Completion::Look begun = beginLook(heap, most > 0, note);
+  if (begun != Completion::Look::kOurs) return begun;
   const RelaxedCaptureMode relaxed(device_);
   const std::size_t left = askStreams(most);
   if (const auto ended = passMarks(heap, most > 0)) {
@@ -114,31 +115,45 @@ void StreamProgress::look(Heap& heap, std::size_t most, Note note) noexcept {
     (void)askStreams(left);
     endLook(*ended, mark);
   }
+  return begun;
 }
 
-void StreamProgress::look(const std::vector<Heap*>& heaps, std::size_t most, Note note) {
+// Returns the heaps that others were at.
+std::vector<Heap*> StreamProgress::look(const std::vector<Heap*>& heaps, std::size_t most,
+                                        Note note) {
   std::vector<Ended> all;
   all.reserve(heaps.size());
-  std::vector<Heap*> begun;
+  std::vector<Heap*> begun, passed;
   begun.reserve(heaps.size());
+  passed.reserve(heaps.size());
   for (Heap* heap : heaps) {
-    if (beginLook(*heap, most > 0, note)) begun.push_back(heap);
+    const Completion::Look whose = beginLook(*heap, most > 0, note);
+    if (whose == Completion::Look::kOurs) begun.push_back(heap);
+    if (whose == Completion::Look::kOthers) passed.push_back(heap);
   }
-  if (begun.empty()) return;
+  if (begun.empty()) return passed;
   const RelaxedCaptureMode relaxed(device_);
   const std::size_t left = askStreams(most);
   for (Heap* heap : begun) {
     if (const auto ended = passMarks(*heap, most > 0)) all.push_back(*ended);
   }
-  if (all.empty()) return;
+  if (all.empty()) return passed;
   const SharedMark common = nextMark();
   (void)askStreams(left);
   for (const Ended& ended : all) endLook(ended, common);
+  return passed;
 }
 
-// False if there is nothing to learn, or another thread is at it. Otherwise nobody else looks at
-// the heap until passMarks returns nothing, or endLook.
-bool StreamProgress::beginLook(Heap& heap, bool may_mark, Note note) noexcept {
+// A look takes no lock that a caller of this one may hold.
+void StreamProgress::refresh(const std::vector<Heap*>& heaps) {
+  for (Heap* heap : look(heaps, kAll)) {
+    while (look(*heap, kAll) == Completion::Look::kOthers) std::this_thread::yield();
+  }
+}
+
+// Ours if there is something to learn. Then nobody else looks at the heap until passMarks returns
+// nothing, or endLook.
+Completion::Look StreamProgress::beginLook(Heap& heap, bool may_mark, Note note) noexcept {
   const MutexLock lock(heap.mutex());
   if (note != nullptr) (heap.completion().*note)();
   return heap.completion().beginLook(may_mark && wantsMark(heap));

@@ -61,14 +61,17 @@ class StreamProgress {
   /// time looks at a heap; others pass.
   void refresh(Heap& heap) { look(heap, kFew); }
   /// Asks those marks of several heaps that are under way. Then makes one new mark, for all these
-  /// heaps together. Asks all streams. Throws std::bad_alloc.
-  void refresh(const std::vector<Heap*>& heaps) { look(heaps, kAll); }
+  /// heaps together. Asks all streams, and waits while another thread looks at one of the heaps. So
+  /// all that was freed before is complete, or covered by a mark whose streams were all asked: who
+  /// asks that mark's events later learns the rest. A mark in vain is not made again. Throws
+  /// std::bad_alloc.
+  void refresh(const std::vector<Heap*>& heaps);
   /// Asks the marks of heaps in which another heap looks for memory. Then makes one new mark, for
   /// all these heaps together. For a while, a large free there is marked at once
   /// (Completion::wantsMark), and not only at the next look. Asks `most` streams at most. Throws
   /// std::bad_alloc.
   void seek(const std::vector<Heap*>& heaps, std::size_t most) {
-    look(heaps, most, &Completion::noteSought);
+    (void)look(heaps, most, &Completion::noteSought);
   }
   /// Makes a mark at once for what was freed, as Completion::wantsMark says. Called after a free.
   void markFreed(Heap& heap) noexcept { look(heap, kFew, &Completion::noteMarkAtFree); }
@@ -113,9 +116,9 @@ class StreamProgress {
     std::uint64_t until;
     bool again;
   };
-  void look(Heap& heap, std::size_t most, Note note = nullptr) noexcept;
-  void look(const std::vector<Heap*>& heaps, std::size_t most, Note note = nullptr);
-  bool beginLook(Heap& heap, bool may_mark, Note note) noexcept;
+  Completion::Look look(Heap& heap, std::size_t most, Note note = nullptr) noexcept;
+  std::vector<Heap*> look(const std::vector<Heap*>& heaps, std::size_t most, Note note = nullptr);
+  static Completion::Look beginLook(Heap& heap, bool may_mark, Note note) noexcept;
   std::optional<Ended> passMarks(Heap& heap, bool may_mark) noexcept;
   void endLook(const Ended& ended, const SharedMark& mark) noexcept;
   bool passOldest(Heap& heap) noexcept;

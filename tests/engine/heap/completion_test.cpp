@@ -11,7 +11,7 @@ using MarkAnswer = Completion::Answer;
 /// Something is freed, and marked; the epoch that the mark ends.
 std::uint64_t marked(Completion& known) {
   known.noteFreed();
-  REQUIRE(known.beginLook(true));
+  REQUIRE(known.beginLook(true) == Completion::Look::kOurs);
   known.beginMark();
   const std::uint64_t until = known.endEpoch();
   known.endMark(MarkAnswer::kNotYet, until, false, nullptr);
@@ -20,7 +20,7 @@ std::uint64_t marked(Completion& known) {
 }
 
 void pass(Completion& known, MarkAnswer answer) {
-  REQUIRE(known.beginLook(false));
+  REQUIRE(known.beginLook(false) == Completion::Look::kOurs);
   known.passOldest(answer);
   known.endLook();
   known.audit();
@@ -57,14 +57,14 @@ TEST_CASE("what was marked in vain is complete with the next mark", "[engine][pa
 TEST_CASE("one thread looks at a time, and only where there is something to ask or to mark",
           "[engine][part]") {
   Completion known(1);
-  CHECK_FALSE(known.beginLook(false));
-  CHECK(known.beginLook(true));
+  CHECK(known.beginLook(false) == Completion::Look::kNone);
+  CHECK(known.beginLook(true) == Completion::Look::kOurs);
   CHECK(known.isAsked());
-  CHECK_FALSE(known.beginLook(true));
+  CHECK(known.beginLook(true) == Completion::Look::kOthers);
   known.endLook();
   CHECK_FALSE(known.isAsked());
   (void)marked(known);
-  CHECK(known.beginLook(false));  // there is a mark to ask
+  CHECK(known.beginLook(false) == Completion::Look::kOurs);  // there is a mark to ask
 }
 
 TEST_CASE("where stamps run out those of old epochs mean a later one, unless they are complete",

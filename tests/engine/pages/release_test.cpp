@@ -1,5 +1,6 @@
 // Pages that go back to the device, and what happens at a limit.
 #include "tests/engine/pages/pages_support.hpp"
+#include "tests/support/meanwhile.hpp"
 
 namespace cistern::test {
 
@@ -60,6 +61,29 @@ TEST_CASE("what emptyCache found in use follows by itself", "[engine][pages]") {
   CHECK(eventually([&] { return reservedOf(rig.allocator) == 0; }));
   CHECK(eventually([&] { return takenOf(rig.sim()) == 0; }));
   CHECK(waits(rig.sim()) == 0);
+}
+
+TEST_CASE("it follows by itself while another thread makes a mark", "[engine][pages]") {
+  sim::SimDevice sim(simOf(kGiB));
+  InterposedDevice device(sim);
+  CachingAllocator allocator(device);
+  const Stream s = sim.createStream().orThrow(), other = sim.createStream().orThrow();
+  void* const first = allocator.allocate(64 * kMiB, s);
+  void* const second = allocator.allocate(64 * kMiB, s);
+  void* const third = allocator.allocate(64 * kMiB, s);
+  allocator.free(first);
+  allocator.free(allocator.allocate(32 * kMiB, other));  // looks for memory in the heap of `s`
+  {
+    // The second is freed too late for the mark that the free of the third makes.
+    Meanwhile meanwhile(device, Call::kQueryStream, [&] {
+      allocator.free(second);
+      allocator.emptyCache();
+    });
+    allocator.free(third);
+    REQUIRE(meanwhile.wait());
+  }
+  CHECK(eventually([&] { return reservedOf(allocator) == 0; }));
+  CHECK(eventually([&] { return takenOf(sim) == 0; }));
 }
 
 TEST_CASE("an allocator may go while pages wait for queued work", "[engine][pages]") {
