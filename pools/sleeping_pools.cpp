@@ -212,7 +212,7 @@ void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& r
     engine_.pending.poll();
     complete = !anyPending(chosen.visits);
     if (!complete) {  // the device has not told of some
-      const MutexLock lock(engine_.waiting_mutex);
+      const MutexLock lock(engine_.pressure_mutex);
       complete = engine_.pending.waitForStuck() && !anyPending(chosen.visits);
     }
   }

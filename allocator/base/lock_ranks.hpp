@@ -25,13 +25,12 @@
   X(kHistories, "Core::history_mutex", "lets one thread at a time begin or end a history")       \
   X(kHistoryFiles, "HistoryFile::All", "keeps a history's file while the process exits")         \
   X(kSleeping, "SleepingPools::turn_", "lets one thread at a time put pools to sleep, or wake")  \
-  X(kWaiting, "Engine::waiting_mutex", "lets one thread at a time wait for queued work")         \
+  X(kPressure, "Engine::pressure_mutex", "lets one thread at a time give back, or wait")         \
   X(kCoolingSettling, "Cooling::settling_", "is held until what was found is the allocator's")   \
   X(kPools, "PoolUsers::mutex", "guards which pools there are, and their users")                 \
   X(kLivingGraphs, "LivingGraphs::mutex_", "guards which graphs can be launched, and where")     \
   X(kRetired, "RetiredGraphs::mutex_", "guards reset graphs whose replays may be queued")        \
   X(kRecording, "Recording::mutex_", "guards what is known of one capture")                      \
-  X(kPressure, "Engine::pressure_mutex", "lets one thread at a time give memory back")           \
   /* Pinned memory */                                                                            \
   X(kPinnedSystem, "PinnedMemory::system_mutex_", "serialises pinning and giving back")          \
   X(kPinnedWaiting, "PinnedUses::waiting_", "lets one thread at a time wait for uses to end")    \

@@ -81,12 +81,10 @@ struct Engine : Core {
   std::atomic<std::uint64_t> waits{0};    ///< times the host has waited for queued work
   std::atomic<std::uint64_t> misuses{0}, out_of_memories{0};  ///< reported to the program
 
-  /// Serialises threads that give memory back. Two threads do not undo each other, and a thread
-  /// that finds nothing knows of what another was giving back.
+  /// Serialises threads that give memory back, or wait for queued work. So two threads do not undo
+  /// each other, and a thread that finds nothing knows of what another has given back or waited
+  /// for.
   Mutex pressure_mutex{LockRank::kPressure};
-  /// Serialises threads that wait for queued work. Otherwise one might give up while another holds
-  /// the memory that its wait has freed.
-  Mutex waiting_mutex{LockRank::kWaiting};
 
   SegmentBacking segments;
   PageBacking pages;

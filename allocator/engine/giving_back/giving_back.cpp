@@ -28,7 +28,7 @@ static void gather(Engine& engine) {
   engine.imports->retry();
   engine.pending.poll();
   if (engine.pending.waiting() > 0) {
-    const MutexLock lock(engine.waiting_mutex);
+    const MutexLock lock(engine.pressure_mutex);
     (void)engine.pending.waitForStuck();
   }
 }
@@ -86,7 +86,6 @@ bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
     const std::uint64_t most = engine.limit.limit() + freeBytes(heaps) + freeDeviceBytes(mixed);
     if (engine.limit.reserved() + request.rounded() > most) return false;
   }
-  const MutexLock pressure(engine.pressure_mutex);
   const std::uint64_t pages =
       engine.pages.releaseMixed(mixed) + engine.pages.release(heaps, UINT64_MAX);
   return engine.segments.release(heaps, UINT64_MAX) + pages > 0;
@@ -100,12 +99,14 @@ bool makeRoomFor(Engine& engine, const Request& request) {
   return engine.pages.release(heaps, request.pool->rules().segmentFor(request)) > 0;
 }
 
+// If another thread gives memory back, or waits for some, that is for this request too.
 void collectGarbage(Engine& engine) {
   const double part = engine.options.garbage_collection_threshold;
   if (part <= 0) return;
   const auto threshold = std::uint64_t(part * double(engine.limit.limit()));
   if (engine.limit.reserved() <= threshold) return;
-  const MutexLock pressure(engine.pressure_mutex);
+  if (!engine.pressure_mutex.try_lock()) return;
+  const MutexUnlock pressure(engine.pressure_mutex);
   engine.pages.collectGarbage(engine.heaps.with(PageKind::kDevice), threshold);
   engine.segments.collectGarbage(engine.heaps.all(), threshold);
 }

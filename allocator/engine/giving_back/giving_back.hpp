@@ -25,14 +25,16 @@ std::uint64_t reservedBytes(const std::vector<Heap*>& heaps);
 /// Gives back free memory that, as it lies, cannot serve the request. That makes room for memory
 /// that can. It takes idle segments first. Without any, it takes pages, but only if the request
 /// needs a segment, or pages do not move. True when there was any.
-bool makeRoomFor(Engine& engine, const Request& request);
+bool makeRoomFor(Engine& engine, const Request& request) CISTERN_REQUIRES(engine.pressure_mutex);
 /// The pools whose free memory goes back for a request. They are its own pool, the default pool and
 /// draining pools; or live pools too, as with emptyCache.
 enum class Givers : std::uint8_t { kUnowned, kAll };
 /// Gives all free and complete memory of the givers back. The device can then make new memory in
 /// its place. Gives nothing back if the limit leaves no room even then. True when there was any.
-bool giveBackFor(Engine& engine, const Request& request, Givers givers);
-/// Gives back memory that was unused for long, if the option garbage_collection_threshold is set.
+bool giveBackFor(Engine& engine, const Request& request, Givers givers)
+    CISTERN_REQUIRES(engine.pressure_mutex);
+/// Gives back memory that was unused for long, if the option garbage_collection_threshold is set,
+/// unless another thread is giving memory back.
 void collectGarbage(Engine& engine);
 
 }  // namespace cistern

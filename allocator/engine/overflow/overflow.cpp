@@ -61,7 +61,11 @@ void sayOnce(const Engine& engine, std::uint64_t on_host) {
 Block* withNewPages(Engine& engine, Heap& heap, const Request& request) {
   const PagesFrom from = request.capture ? PagesFrom::kComplete : PagesFrom::kQueued;
   if (Block* const block = engine.pages.place(heap, request, from)) return block;
-  if (request.capture != nullptr || !giveBackFor(engine, request, Givers::kUnowned)) return nullptr;
+  if (request.capture != nullptr) return nullptr;
+  {
+    const MutexLock lock(engine.pressure_mutex);
+    if (!giveBackFor(engine, request, Givers::kUnowned)) return nullptr;
+  }
   return engine.pages.place(heap, request, from);
 }
 

@@ -20,7 +20,7 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool);
 Heap& heapFor(Engine& engine, const Request& request);
 /// A block for a request that the heap's free memory does not serve. A miss tries one step after
 /// another, each a little further away. The first block found ends it. The steps stand in one table
-/// in fallbacks.cpp. A request of a capture takes the steps that neither wait nor give anything
+/// in ladder.cpp. A request of a capture takes the steps that neither wait nor give anything
 /// back. Throws OutOfMemory, nothing having changed apart from cached memory given back;
 /// std::bad_alloc; what a callback or a pool's source throws.
 Block& fallBack(Engine& engine, Heap& heap, const Request& request);
