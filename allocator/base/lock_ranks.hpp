@@ -22,7 +22,7 @@
   X(kContexts, "Contexts::mutex_", "guards the contexts; an allocator is made under it")         \
   /* An allocator's pools, and what a miss does at last */                                       \
   X(kScopesHome, "Scopes::Home::mutex", "keeps the scopes while a thread that has some ends")    \
-  X(kHistories, "Core::history_mutex", "lets one thread at a time begin or end a history")       \
+  X(kHistories, "EngineHistory::turn_", "lets one thread at a time begin or end a history")      \
   X(kHistoryFiles, "HistoryFile::All", "keeps a history's file while the process exits")         \
   X(kSleeping, "SleepingPools::turn_", "lets one thread at a time put pools to sleep, or wake")  \
   X(kPressure, "Engine::pressure_mutex", "lets one thread at a time give back, or wait")         \

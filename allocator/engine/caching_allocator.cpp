@@ -7,53 +7,15 @@
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/cross_stream/deferral.hpp"
-#include "allocator/engine/emptying/emptied_by_command.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/overflow/need.hpp"
 #include "allocator/engine/overflow/overflow.hpp"
 #include "allocator/engine/reports/accounting.hpp"
-#include "allocator/engine/reports/dumps.hpp"
-#include "allocator/engine/reports/exit_reports.hpp"
-#include "allocator/engine/reports/histories.hpp"
 #include "allocator/engine/reports/misuse.hpp"
 #include "allocator/engine/reports/snapshot.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
-namespace {
-
-// On a device without pages, segments do what pages would have done.
-Options possibleOn(const Device& device, Options options) {
-  if (!PageBacking::supportedBy(device)) options.backing = Backing::kSegments;
-  return options;
-}
-
-}  // namespace
-
-CachingAllocator::CachingAllocator(Device& device, const Options& options)
-    : engine_(std::make_unique<Engine>(device, possibleOn(device, options),
-                                       device.memoryInfo().orThrow().total_bytes, putBack)) {
-  (void)driverMayBeCalled();  // registers for the exit, which must happen before it
-  setMemoryFraction(options.memory_fraction);
-  if (options.limit != 0 && options.limit < limit()) setLimit(options.limit);
-  if (options.overflow != 0) setOverflow(options.overflow);
-  recordByOptions(*engine_);
-  exit_reports::add(*engine_);
-  emptied_by_command::add(*engine_);
-}
-
-// In a child of fork nothing is given back: no lock can be had for sure, and the device is the
-// parent's.
-CachingAllocator::~CachingAllocator() {
-  if (engine_->made.isHere()) {
-    emptied_by_command::remove(*engine_);
-    exit_reports::remove(*engine_);
-    leaveHistory(*engine_);
-  } else {
-    (void)engine_.release();
-  }
-}
-
 void* CachingAllocator::allocate(std::size_t bytes) {
   return allocate(bytes, detail::current_streams[ordinalIndex(device().ordinal())]);
 }
@@ -142,18 +104,6 @@ void CachingAllocator::recordMemoryEvents(bool on) {
 }
 std::vector<MemoryEvent> CachingAllocator::takeMemoryEvents() {
   return engine_->here("takeMemoryEvents").log.take();
-}
-void CachingAllocator::recordHistory(const HistorySettings& settings) {
-  cistern::recordHistory(engine_->here("recordHistory"), settings);
-}
-void CachingAllocator::stopHistory() { cistern::stopHistory(engine_->here("stopHistory")); }
-bool CachingAllocator::recordsHistory() const noexcept { return engine_->history.on(); }
-void CachingAllocator::dumpHistory(const std::string& path) {
-  cistern::dumpHistory(engine_->here("dumpHistory"), path);
-}
-void CachingAllocator::mark(std::string_view name) { engine_->here("mark").history.mark(name); }
-std::vector<LabelUsage> CachingAllocator::labelUsage() const {
-  return engine_->here("labelUsage").history.labelUsage();
 }
 std::uint64_t CachingAllocator::misses() const { return engine_->now(); }
 Result<MemoryInfo> CachingAllocator::getMemoryInfo() {

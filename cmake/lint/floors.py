@@ -1,8 +1,10 @@
 """A folder includes only what stands below it.
 
-    base < layout, device < engine < pinned, pools, handles < interop
+    base < layout, device < engine < history < reports, emptying < allocator's own files
+         < pinned, pools, handles < interop
 
-Layout and device do not know each other, nor do pinned, pools and handles; of interop, trace knows only
+Layout and device do not know each other, nor do pinned, pools and handles, which know the engine but
+nothing of histories, reports and emptying; of interop, trace knows only
 base, recording and programs that and trace, report these and recording, and sharing what programs include of the engine. Tests and benchmarks may include anything.
 
 The engine has floors of its own: ENGINE_FLOORS names its rooms, the lowest first. A room includes only
@@ -36,7 +38,6 @@ ENGINE = DEVICE + ENGINE_DOORS + ["allocator/layout", "allocator/engine"]
 ENGINE_ROOM = "allocator/engine/"
 ENGINE_FLOORS = [
     ["ground", "statistics", "events"],
-    ["history"],
     ["heap"],
     ["cache", "streams"],
     ["heaps"],
@@ -48,7 +49,7 @@ ENGINE_FLOORS = [
     ["capture"],
     ["overflow"],
     ["paths"],
-    ["emptying", "restoration", "sharing", "sleep"],
+    ["restoration", "sharing", "sleep"],
     ["caching_allocator"],
 ]
 
@@ -58,6 +59,10 @@ MAY_INCLUDE = {
     "allocator/layout": BASE + ["allocator/layout"],
     "allocator/device": DEVICE,
     "allocator/engine": ENGINE,
+    "allocator/history": ENGINE + ["allocator/history"],
+    "allocator/reports": ENGINE + ["allocator/history", "allocator/reports"],
+    "allocator/emptying": ENGINE + ["allocator/emptying"],
+    "allocator": ENGINE + ["allocator/history", "allocator/reports", "allocator/emptying"],
     "allocator/pinned": ENGINE + PINNED_DOORS + ["allocator/pinned"],
     "pools": ENGINE + POOLS_DOORS + ["pools"],
     "handles": ENGINE + ["cistern/handles", "handles"],
@@ -67,7 +72,7 @@ MAY_INCLUDE = {
     "interop/programs": BASE + ["interop/trace", "interop/programs"],
     "interop/sharing": ENGINE_DOORS + ["interop/sharing"],
     "interop/python_stacks": doors("history", "python_stacks")
-                             + ["allocator/engine/history", "interop/python_stacks"],
+                             + ["allocator/history", "interop/python_stacks"],
     "interop/torch": POOLS_DOORS + doors("pinned", "memory", "python_stacks") + ["interop/sharing", "interop/torch"],
     "interop": ["cistern", "allocator", "pools", "handles", "interop"],
     "include/cistern": ["cistern"],

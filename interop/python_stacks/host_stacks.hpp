@@ -8,7 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "allocator/engine/history/host_stack.hpp"
+#include "allocator/history/host_stack.hpp"
 
 namespace cistern::python {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "allocator/engine/history/host_stack.hpp"
+#include "allocator/history/host_stack.hpp"
 #include "interop/python_stacks/frame_places.hpp"
 #include "interop/python_stacks/host_stacks.hpp"
 #include "interop/python_stacks/interpreter.hpp"

@@ -11,7 +11,7 @@ KEPT = pathlib.Path(__file__).with_name("symbols.txt")
 # What PyTorch finds by name (interop/plugin); no header declares it.
 PLUGIN = "cistern_torch_plugin_"
 # The third pattern: what is virtual, and can be thrown across the library's border.
-# NVTX finds it by name (allocator/engine/history/nvtx_ranges.cpp).
+# NVTX finds it by name (allocator/history/nvtx_ranges.cpp).
 NVTX = "InitializeInjectionNvtx2"
 CPP = re.compile(r"_ZNK?7cistern|_ZT[ISV]N7cistern")
 

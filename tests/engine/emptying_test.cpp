@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/engine/emptying/emptied_by_command.hpp"
+#include "allocator/emptying/emptied_by_command.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/child_process.hpp"
 

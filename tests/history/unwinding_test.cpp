@@ -7,7 +7,7 @@
 #include <alloca.h>
 #include <execinfo.h>
 
-#include "allocator/engine/history/host_stack.hpp"
+#include "allocator/history/host_stack.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/threads.hpp"
 

@@ -37,7 +37,7 @@ void ThreadCache::open(ThreadCounters& mine) noexcept {
   blocks_.open(threadNumber());
   counters_ = &mine;
   heap().mutex().assertHeld();
-  if (!heap().isRecorded()) remote_frees_.open();
+  if (!heap().isObserved()) remote_frees_.open();
 }
 
 void ThreadCache::close() noexcept {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "allocator/base/mutex.hpp"
@@ -14,10 +15,10 @@
 #include "allocator/engine/events/known_streams.hpp"
 #include "allocator/engine/ground/limit.hpp"
 #include "allocator/engine/ground/memory_log.hpp"
+#include "allocator/engine/ground/observer.hpp"
 #include "allocator/engine/ground/overflow_counts.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
 #include "allocator/engine/heaps/heap_table.hpp"
-#include "allocator/engine/history/history_file.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/engine/streams/progress.hpp"
 #include "cistern/device.hpp"
@@ -94,10 +95,8 @@ struct Core {
   Mutex heaps_mutex{LockRank::kSeveralHeaps};
 
   Totals totals;
-  History history;
-  /// Serialises threads that begin and end histories.
-  Mutex history_mutex{LockRank::kHistories};
-  std::unique_ptr<HistoryFile> history_file CISTERN_GUARDED_BY(history_mutex);
+  std::unique_ptr<Observer> observer;  ///< null: there is none; set before the first request
+  std::atomic<bool> observed{false};   ///< whether the observer is told of blocks and memory
   MemoryLog log;
   SegmentMap map;  ///< from an address to its segment, or range
   EventPool events;

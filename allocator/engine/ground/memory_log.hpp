@@ -10,18 +10,10 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/engine/ground/observer.hpp"
 #include "cistern/statistics.hpp"
 
 namespace cistern {
-
-/// Someone who is told of each event at once.
-class MemoryListener {
- public:
-  virtual void changed(const MemoryEvent& event) noexcept = 0;
-
- protected:
-  ~MemoryListener() = default;
-};
 
 /// Thread-safe. While it is off, and nobody listens, one load is all that it costs.
 class MemoryLog {
@@ -36,14 +28,14 @@ class MemoryLog {
     if (!on) events_ = {};
   }
   /// Tells `listener` of each event from now on, or (null) nobody. It outlives the log.
-  void listen(MemoryListener* listener) noexcept {
+  void listen(Observer* listener) noexcept {
     const MutexLock lock(mutex_);
     listener_.store(listener, std::memory_order_relaxed);
     mark(kListens, listener != nullptr);
   }
   /// If the host is short of memory, the event is lost.
   void note(const MemoryEvent& event) noexcept {
-    if (MemoryListener* const listener = listener_.load(std::memory_order_relaxed))
+    if (Observer* const listener = listener_.load(std::memory_order_relaxed))
       listener->changed(event);
     const MutexLock lock(mutex_);
     if ((on_.load(std::memory_order_relaxed) & kKeeps) == 0) return;
@@ -66,7 +58,7 @@ class MemoryLog {
   }
 
   std::atomic<std::uint8_t> on_{0};
-  std::atomic<MemoryListener*> listener_{nullptr};
+  std::atomic<Observer*> listener_{nullptr};
   Mutex mutex_{LockRank::kMemoryLog};
   std::vector<MemoryEvent> events_ CISTERN_GUARDED_BY(mutex_);
 };

@@ -24,8 +24,8 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   block.epoch = request.recorded_by;
   layout(request.kind).count(Counts::block(block.bytes(), request.bytes, +1));
   if (request.kind == SizeKind::kLarge && onPages() && request.capture == nullptr) noteRound(block);
-  if (history_ != nullptr) [[unlikely]]
-    history_->allocated(deviceAddress(block), request.bytes, request.stream, pool_id_);
+  if (observer_ != nullptr) [[unlikely]]
+    observer_->allocated(deviceAddress(block), request.bytes, request.stream, pool_id_);
 }
 
 // The recent frees of large blocks are noted.
@@ -114,9 +114,9 @@ void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
   if (how != Freed::kFromCache && !pending)
     gone = Counts::block(block.bytes(), ownership::requested(block), -1);
   if (pending) own.countPending(block, -1, false);
-  if (history_ != nullptr) [[unlikely]] {
-    pending ? history_->usesEnded(deviceAddress(block))
-            : history_->freed(deviceAddress(block), false);
+  if (observer_ != nullptr) [[unlikely]] {
+    pending ? observer_->usesEnded(deviceAddress(block))
+            : observer_->freed(deviceAddress(block), false);
   }
   if (!awake) [[unlikely]]
     return vacate(block, gone);
@@ -133,8 +133,8 @@ StreamUses Heap::setPending(Block& block) noexcept {
   own.setPending(block);
   own.count(Counts::block(block.bytes(), requested, -1));
   own.countPending(block, +1, false);
-  if (history_ != nullptr) [[unlikely]]
-    history_->freed(deviceAddress(block), true);
+  if (observer_ != nullptr) [[unlikely]]
+    observer_->freed(deviceAddress(block), true);
   const std::unique_ptr<StreamUses> noted(static_cast<StreamUses*>(block.use.uses));
   block.use.uses = nullptr;
   StreamUses uses = noted ? std::move(*noted) : StreamUses{};

@@ -14,6 +14,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/events/stream_uses.hpp"
+#include "allocator/engine/ground/observer.hpp"
 #include "allocator/engine/ground/request.hpp"
 #include "allocator/engine/heap/completion.hpp"
 #include "allocator/engine/heap/counted_layout.hpp"
@@ -23,7 +24,6 @@
 #include "allocator/engine/heap/low_water.hpp"
 #include "allocator/engine/heap/recent_frees.hpp"
 #include "allocator/engine/heap/rounds.hpp"
-#include "allocator/engine/history/engine_history.hpp"
 #include "cistern/sleep.hpp"
 
 namespace cistern {
@@ -41,7 +41,7 @@ inline std::uint64_t largestFree(const FreeIndex& index) {
 struct HeapOptions {
   SplitRules small, large;  ///< of small requests, and of large ones
   bool on_pages = false;    ///< its memory is pages, rather than segments
-  MempoolId_t pool{};       ///< for the history
+  MempoolId_t pool{};       ///< for the observer
   bool overflow = false;    ///< HeapIdentity::overflow
 };
 
@@ -207,9 +207,9 @@ class alignas(64) Heap : public HeapIdentity {
   const std::vector<ThreadCache*>& caches() const CISTERN_REQUIRES(mutex()) { return caches_; }
   void addCache(ThreadCache& cache) CISTERN_REQUIRES(mutex()) { caches_.push_back(&cache); }
 
-  /// From now on the history notes each block that the program gets or frees; null: none does.
-  void record(History* history) CISTERN_REQUIRES(mutex()) { history_ = history; }
-  bool isRecorded() const CISTERN_REQUIRES(mutex()) { return history_ != nullptr; }
+  /// From now on the observer is told of each block that the program gets or frees; null: nobody.
+  void observe(Observer* observer) CISTERN_REQUIRES(mutex()) { observer_ = observer; }
+  bool isObserved() const CISTERN_REQUIRES(mutex()) { return observer_ != nullptr; }
 
   // ---- Its parts
 
@@ -277,7 +277,7 @@ class alignas(64) Heap : public HeapIdentity {
   RecentFrees recent_ CISTERN_GUARDED_BY(mutex());
   Rounds rounds_ CISTERN_GUARDED_BY(mutex());
   MempoolId_t pool_id_ CISTERN_GUARDED_BY(mutex());
-  History* history_ CISTERN_GUARDED_BY(mutex()) = nullptr;  ///< null while none is recorded
+  Observer* observer_ CISTERN_GUARDED_BY(mutex()) = nullptr;  ///< null: nobody is told
   /// What a caller has said of a block in use, until that is free again.
   struct Notes {
     std::optional<Contents> contents;

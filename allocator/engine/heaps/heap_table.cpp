@@ -60,7 +60,7 @@ Heap& HeapTable::make(Pool& pool, Stream stream, bool overflow) {
   auto heap = std::make_unique<Heap>(pool, stream, pool.heapOptions(overflow), totals_);
   Heap& made = *heap;
   const MutexLock heap_lock(made.mutex());
-  made.record(history_);
+  made.observe(observer_);
   const MutexLock lock(list_mutex_);
   const std::size_t number = heaps_.size();
   for (std::vector<Heap*>& list : parked_) list.reserve(heaps_.capacity() + 1);

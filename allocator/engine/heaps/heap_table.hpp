@@ -94,8 +94,8 @@ class HeapTable final : public OfferBoard {
   void leavePages(const std::vector<Pool*>& pools, const SizeRules& rules);
   /// Serialises what changes the table. Under it no heap is made.
   Mutex& mutex() const CISTERN_TSA(lock_returned(mutex_)) { return mutex_; }
-  /// The history that notes the blocks of heaps that are made from now on; null for none.
-  void record(History* history) CISTERN_REQUIRES(mutex()) { history_ = history; }
+  /// Is told of the blocks of heaps that are made from now on; null for none.
+  void observe(Observer* observer) CISTERN_REQUIRES(mutex()) { observer_ = observer; }
   /// The host memory of the table, without that of the heaps.
   std::size_t hostBytes() const;
   /// Checks what is promised of heaps that offer something; aborts if it does not hold. Pre: the
@@ -148,7 +148,7 @@ class HeapTable final : public OfferBoard {
       CISTERN_GUARDED_BY(mutex_);                            ///< each has room for all heaps
   std::vector<Heap*> forgotten_ CISTERN_GUARDED_BY(mutex_);  ///< the default pool's; likewise
   std::size_t next_forgotten_ CISTERN_GUARDED_BY(mutex_) = 0;
-  History* history_ CISTERN_GUARDED_BY(mutex_) = nullptr;
+  Observer* observer_ CISTERN_GUARDED_BY(mutex_) = nullptr;
   /// The heaps of all pools, but parked ones, by stream: one stream may have any number.
   using ByStream = std::set<std::pair<std::uintptr_t, Heap*>, std::less<>>;
   ByStream by_stream_ CISTERN_GUARDED_BY(mutex_);

@@ -74,7 +74,7 @@ inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const
   bool poll = false, elsewhere = false;
   {
     const MutexLock lock(heap.mutex());
-    block = hit(heap, heap.isRecorded() ? nullptr : cache, request, elsewhere);
+    block = hit(heap, heap.isObserved() ? nullptr : cache, request, elsewhere);
     poll = block != nullptr && engine.pending.waiting() != 0 && isTimeToPoll(engine, heap);
   }
   if (elsewhere) [[unlikely]]
@@ -134,11 +134,11 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   return pointer;
 }
 
-// Caches have nothing while a history is recorded.
-[[gnu::noinline]] void* allocateRecorded(Engine& engine, std::size_t bytes, Stream stream,
+// Caches have nothing meanwhile.
+[[gnu::noinline]] void* allocateObserved(Engine& engine, std::size_t bytes, Stream stream,
                                          Pool* named) {
   engine.made.requireHere("allocate");
-  const AllocationOrigin origin = engine.history.originOfRequest();
+  const OriginScope origin(engine.observer->originOfRequest());
   return allocateRouted(engine, bytes, stream, named);
 }
 
@@ -157,8 +157,8 @@ Heap& heapFor(Engine& engine, const Request& request) {
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
-  if (engine.history.on()) [[unlikely]]
-    return allocateRecorded(engine, bytes, stream, nullptr);
+  if (engine.observed.load(std::memory_order_relaxed)) [[unlikely]]
+    return allocateObserved(engine, bytes, stream, nullptr);
   if (engine.pools.routed()) return allocateRouted(engine, bytes, stream, nullptr);
   ThreadCache* const cache = engine.caches.mine(stream);
   if (cache == nullptr || !cache->heap().isFor(stream)) [[unlikely]]
@@ -174,8 +174,8 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {
   if (bytes == 0) return nullptr;
-  if (engine.history.on()) [[unlikely]]
-    return allocateRecorded(engine, bytes, stream, &pool);
+  if (engine.observed.load(std::memory_order_relaxed)) [[unlikely]]
+    return allocateObserved(engine, bytes, stream, &pool);
   if (engine.pools.routed()) [[unlikely]]
     return allocateRouted(engine, bytes, stream, &pool);
   return pointerTo(allocateIn(engine, pool, bytes, stream));

@@ -58,7 +58,7 @@ inline void freeLocked(Engine& engine, HeapSegment& segment, Heap& heap, Address
   const bool cached = heap.pool().isDefault() && !heap.overflow();
   ThreadCache* const cache = cached ? engine.caches.mine(heap.stream()) : nullptr;
   const std::uint32_t holder = ownership::load(block);
-  const bool mine = cache != nullptr && holder == cache->holder() && !heap.isRecorded();
+  const bool mine = cache != nullptr && holder == cache->holder() && !heap.isObserved();
   if (!mine || !cache->accept(block, WhoFreed(caller, 0))) {
     if (ownership::isOwned(holder) && !ownership::takeOutOfCache(block, holder, heap.stream())) {
       freed.block = nullptr;

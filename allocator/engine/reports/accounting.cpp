@@ -1,7 +1,6 @@
 #include "allocator/engine/reports/accounting.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/core/all_heaps.hpp"
@@ -87,29 +86,6 @@ CacheInfo CachingAllocator::cacheInfo() const {
   return info;
 }
 
-// A block that the program has lives in the history, unless the host had no memory to note it, and
-// no other block does. Pre: all heaps are held.
-static void auditHistory(const Engine& engine, const std::vector<Heap*>& heaps) {
-  std::unordered_map<Address, std::uint64_t> living;
-  const HistoryPart now = engine.history.atItsEnd();
-  for (const LivingBlock& block : now.living) {
-    if (!block.pending) living.emplace(block.address, block.bytes);
-  }
-  std::size_t held = 0, unknown = 0;
-  for (Heap* heap : heaps) {
-    heap->mutex().assertHeld();
-    CISTERN_CHECK(heap->isRecorded());
-    forEachBlock(*heap, [&](const Block& block) {
-      if (block.state() != BlockState::kAllocated || !ownership::heldByProgram(block)) return;
-      const auto known = living.find(deviceAddress(block));
-      if (known == living.end()) return void(++unknown);
-      CISTERN_CHECK(known->second == ownership::requested(block));
-      ++held;
-    });
-  }
-  CISTERN_CHECK(held == living.size() && unknown <= now.unknown);
-}
-
 void audit(Engine& engine) {
   const MutexLock lock(engine.pages.mutex());
   std::uint64_t reserved = 0, in_pages = 0;
@@ -125,7 +101,7 @@ void audit(Engine& engine) {
       });
       for (const ThreadCache* cache : heap->caches()) cache->blocks().audit();
     }
-    if (engine.history.on()) auditHistory(engine, heaps);
+    if (engine.observed.load(std::memory_order_relaxed)) engine.observer->audit(heaps);
     engine.heaps.audit(heaps);
     CISTERN_CHECK(reserved <= engine.limit.reserved() + engine.hostPageBytes());
     engine.pages.audit(in_pages);

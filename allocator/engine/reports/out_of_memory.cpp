@@ -6,7 +6,6 @@
 #include <mutex>
 #include <tuple>
 
-#include "allocator/engine/reports/dumps.hpp"
 #include "allocator/engine/reports/report_text.hpp"
 #include "allocator/engine/reports/snapshot.hpp"
 
@@ -175,7 +174,7 @@ MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t 
 void throwOutOfMemory(Engine& engine, const Request& request) {
   engine.out_of_memories.fetch_add(1, std::memory_order_relaxed);
   OutOfMemoryReport report = describe(engine, request);
-  noteFailure(engine, report);
+  if (engine.observer != nullptr) engine.observer->failed(report);
   engine.hooks.out_of_memory(report);
   throw OutOfMemory(report);
 }

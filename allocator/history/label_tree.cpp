@@ -1,4 +1,4 @@
-#include "allocator/engine/history/label_tree.hpp"
+#include "allocator/history/label_tree.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -11,7 +11,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/engine/history/hashed_numbers.hpp"
+#include "allocator/history/hashed_numbers.hpp"
 
 namespace cistern {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/history/hashed_numbers.hpp"
+#include "allocator/history/hashed_numbers.hpp"
 
 namespace cistern {
 

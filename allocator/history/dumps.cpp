@@ -1,5 +1,4 @@
-#include "allocator/engine/reports/dumps.hpp"
-
+// A history is written to a file at once: by the program's verb, or when a request has failed.
 #include <algorithm>
 #include <atomic>
 #include <cctype>
@@ -15,8 +14,7 @@
 
 #include "allocator/base/printable.hpp"
 #include "allocator/base/replaced_file.hpp"
-#include "allocator/engine/history/recording_text.hpp"
-#include "allocator/engine/reports/histories.hpp"
+#include "allocator/history/engine_history.hpp"
 
 namespace cistern {
 namespace {
@@ -45,17 +43,19 @@ std::string quotedForShell(const std::string& path) {
   return printable(quoted + "'");
 }
 
-void dump(Engine& engine, const std::string& path, const OutOfMemoryReport* failure) {
-  std::shared_ptr<HistoryNames> names = engine.history.names();
+}  // namespace
+
+void EngineHistory::dump(const std::string& path, const OutOfMemoryReport* failure) {
+  std::shared_ptr<HistoryNames> names = this->names();
   HistoryPart part;
   if (names != nullptr && names->settings.file.empty()) {
-    part = engine.history.whole();
+    part = whole();
   } else if (names != nullptr) {  // the events are in the file
-    part = engine.history.atItsEnd();
+    part = atItsEnd();
   } else {
     names = std::make_shared<HistoryNames>();
-    names->device = engine.deviceName();
-    part = presentOf(engine, names, failure);
+    names->device = engine_.deviceName();
+    part = present(names, failure);
   }
   RecordingText text(names);
   const bool failed = !part.events.empty() && part.events.back().kind == HistoryKind::kFailed;
@@ -64,20 +64,16 @@ void dump(Engine& engine, const std::string& path, const OutOfMemoryReport* fail
   writeWhole(path, text.take());
 }
 
-}  // namespace
-
-void dumpHistory(Engine& engine, const std::string& path) { dump(engine, path, nullptr); }
-
-void noteFailure(Engine& engine, OutOfMemoryReport& report) noexcept try {
-  engine.history.failed(report);
-  const std::string& folder = engine.options.oom_dump;
+void EngineHistory::failed(OutOfMemoryReport& report) noexcept try {
+  noteFailed(report);
+  const std::string& folder = engine_.options.oom_dump;
   static std::atomic<int> dumps{0};
   if (folder.empty() || dumps >= kMostDumps) return;
   const int number = ++dumps;
   if (number > kMostDumps) return;
   const std::string path = fmt::format("{}/oom-{}-{}.trace", folder, ::getpid(), number);
   try {
-    dump(engine, path, &report);
+    dump(path, &report);
     report.dump = fmt::format("to see it: cistern report {} -o oom.html", quotedForShell(path));
   } catch (const std::exception& error) {
     report.dump = fmt::format("no dump was written: {}", error.what());

@@ -1,4 +1,4 @@
-#include "allocator/engine/history/stack_tree.hpp"
+#include "allocator/history/stack_tree.hpp"
 
 #include <new>
 

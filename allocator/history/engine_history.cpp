@@ -1,19 +1,20 @@
 // No thread may hit its cache while a history is recorded, as a hit notes nothing. So its biased
 // lock stays revoked, and its requests and frees come to the heap's lock. There the heap notes
 // them. All that changes under the locks of all heaps, so no block is missed, and none noted twice.
-#include "allocator/engine/reports/histories.hpp"
+#include "allocator/history/engine_history.hpp"
 
 #include <atomic>
 #include <cstdio>
-#include <memory>
+#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "allocator/base/check.hpp"
 #include "allocator/engine/core/all_heaps.hpp"
-#include "allocator/engine/history/nvtx_ranges.hpp"
+#include "allocator/history/nvtx_ranges.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern {
 namespace {
@@ -32,20 +33,6 @@ void withAllStill(Engine& engine, Visit visit) {
   const HeldCaches held_still(heaps);
   engine.heaps.mutex().assertHeld();
   visit(heaps);
-}
-
-void setRecorded(Engine& engine, const std::vector<Heap*>& heaps, bool recorded) {
-  engine.heaps.mutex().assertHeld();
-  History* const history = recorded ? &engine.history : nullptr;
-  engine.heaps.record(history);
-  for (Heap* heap : heaps) {
-    heap->mutex().assertHeld();
-    heap->record(history);
-    for (ThreadCache* cache : heap->caches())
-      recorded ? cache->closeRemoteFrees() : cache->openRemoteFrees();
-  }
-  engine.totals.refuseHits(recorded);
-  engine.log.listen(history);
 }
 
 // ---- What there is when it begins ---------------------------------------------------------------
@@ -81,109 +68,105 @@ void addMemory(History& to, const Heap& heap, const HeapSegment& segment) {
   add(from, end, at);
 }
 
-void addAll(History& to, const std::vector<Heap*>& heaps) {
+}  // namespace
+
+void EngineHistory::addAll(const std::vector<Heap*>& heaps) {
   for (Heap* heap : heaps) {
     heap->mutex().assertHeld();
     if (heap->stream() == Heap::kNobodys) continue;  // addresses alone, without memory
     forEachSegment(*heap, [&](const HeapSegment& segment) {
-      addMemory(to, *heap, segment);
+      addMemory(*this, *heap, segment);
       for (const Block* block = segment.first; block != nullptr; block = block->next)
-        addBlock(to, *heap, *block);
+        addBlock(*this, *heap, *block);
     });
   }
 }
 
 // ---- Begin and end ------------------------------------------------------------------------------
 
-/// The remains of a history that has ended.
-struct Ended {
-  std::string failure;                  ///< why its file is not whole
-  std::shared_ptr<HistoryNames> names;  ///< to be let go of without a lock
-};
-
-Ended endHistory(Engine& engine) CISTERN_REQUIRES(engine.history_mutex) {
+EngineHistory::Ended EngineHistory::end() {
   Ended ended;
-  if (!engine.history.on()) return ended;
-  withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
-    setRecorded(engine, heaps, false);
-    engine.history.end();
+  if (!on()) return ended;
+  withAllStill(engine_, [&](const std::vector<Heap*>& heaps) {
+    engine_.heaps.mutex().assertHeld();
+    observe(engine_, heaps, false);
+    History::end();
   });
-  if (engine.history_file) ended.failure = engine.history_file->finish();
-  engine.history_file = nullptr;
-  ended.names = engine.history.forget();
+  if (file_) ended.failure = file_->finish();
+  file_ = nullptr;
+  ended.names = forget();
   return ended;
 }
 
 // For callers that throw nothing of a history that has ended.
-void sayOf(const Ended& ended) {
-  if (!ended.failure.empty()) std::fprintf(stderr, "cistern: %s\n", ended.failure.c_str());
+static void sayOf(const std::string& failure) {
+  if (!failure.empty()) std::fprintf(stderr, "cistern: %s\n", failure.c_str());
 }
 
-void beginHistory(Engine& engine, const std::shared_ptr<HistoryNames>& names) {
-  withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
-    engine.history.begin(names);
+void EngineHistory::begin(const std::shared_ptr<HistoryNames>& names) {
+  withAllStill(engine_, [&](const std::vector<Heap*>& heaps) {
+    History::begin(names);
     try {
-      addAll(engine.history, heaps);
+      addAll(heaps);
     } catch (...) {
-      engine.history.end();
-      (void)engine.history.forget();
+      History::end();
+      (void)forget();
       throw;
     }
-    setRecorded(engine, heaps, true);
+    engine_.heaps.mutex().assertHeld();
+    observe(engine_, heaps, true);
   });
 }
 
-}  // namespace
-
-HistoryPart presentOf(Engine& engine, const std::shared_ptr<HistoryNames>& names,
-                      const OutOfMemoryReport* failure) {
-  History now;
-  withAllStill(engine, [&](const std::vector<Heap*>& heaps) {
-    now.begin(names);
-    addAll(now, heaps);
+HistoryPart EngineHistory::present(const std::shared_ptr<HistoryNames>& names,
+                                   const OutOfMemoryReport* failure) {
+  EngineHistory now(engine_);
+  withAllStill(engine_, [&](const std::vector<Heap*>& heaps) {
+    now.History::begin(names);
+    now.addAll(heaps);
   });
-  if (failure != nullptr) now.failed(*failure);
+  if (failure != nullptr) now.noteFailed(*failure);
   return now.whole();
 }
 
-void recordHistory(Engine& engine, const HistorySettings& settings) {
+void EngineHistory::record(const HistorySettings& settings) {
   if (settings.most_events < 1 || settings.most_events > kMostEvents) {
     throw InvalidArgument(
         fmt::format("most_events is {}; it may be 1 to {}", settings.most_events, kMostEvents));
   }
   auto names = std::make_shared<HistoryNames>();
   names->settings = settings;
-  names->device = engine.deviceName();
+  names->device = engine_.deviceName();
   Ended before, failed;
-  const MutexLock one(engine.history_mutex);
-  before = endHistory(engine);
-  sayOf(before);
-  beginHistory(engine, names);
+  const MutexLock one(turn_);
+  before = end();
+  sayOf(before.failure);
+  begin(names);
   if (settings.file.empty()) return;
   try {
-    engine.history_file = std::make_unique<HistoryFile>(engine.history, names);
+    file_ = std::make_unique<HistoryFile>(*this, names);
   } catch (...) {
-    failed = endHistory(engine);
+    failed = end();
     throw;
   }
 }
 
-void stopHistory(Engine& engine) {
+void EngineHistory::stop() {
   Ended ended;
   {
-    const MutexLock one(engine.history_mutex);
-    ended = endHistory(engine);
+    const MutexLock one(turn_);
+    ended = end();
   }
   if (!ended.failure.empty()) throw HistoryError(ended.failure);
 }
 
-void leaveHistory(Engine& engine) noexcept {
-  const MutexLock one(engine.history_mutex);
-  sayOf(endHistory(engine));
+void EngineHistory::leave() noexcept {
+  const MutexLock one(turn_);
+  sayOf(end().failure);
 }
 
-void recordByOptions(Engine& engine) {
-  const Options& options = engine.options;
+void EngineHistory::recordByOptions() {
+  const Options& options = engine_.options;
   if (options.nvtx_labels) labelNvtxRanges();
   if (options.history == 0 && options.history_folder.empty()) return;
   static std::atomic<int> files{0};
@@ -194,7 +177,45 @@ void recordByOptions(Engine& engine) {
         fmt::format("{}/history-{}-{}.trace", options.history_folder, ::getpid(), ++files);
   }
   if (options.history_stacks) settings.stacks = Stacks::kAllocations;
-  recordHistory(engine, settings);
+  record(settings);
+}
+
+void EngineHistory::audit(const std::vector<Heap*>& heaps) const {
+  std::unordered_map<Address, std::uint64_t> living;
+  const HistoryPart now = atItsEnd();
+  for (const LivingBlock& block : now.living) {
+    if (!block.pending) living.emplace(block.address, block.bytes);
+  }
+  std::size_t held = 0, unknown = 0;
+  for (Heap* heap : heaps) {
+    heap->mutex().assertHeld();
+    CISTERN_CHECK(heap->isObserved());
+    forEachBlock(*heap, [&](const Block& block) {
+      if (block.state() != BlockState::kAllocated || !ownership::heldByProgram(block)) return;
+      const auto known = living.find(deviceAddress(block));
+      if (known == living.end()) return void(++unknown);
+      CISTERN_CHECK(known->second == ownership::requested(block));
+      ++held;
+    });
+  }
+  CISTERN_CHECK(held == living.size() && unknown <= now.unknown);
+}
+
+// ---- The verbs ----------------------------------------------------------------------------------
+
+void CachingAllocator::recordHistory(const HistorySettings& settings) {
+  EngineHistory::of(engine_->here("recordHistory")).record(settings);
+}
+void CachingAllocator::stopHistory() { EngineHistory::of(engine_->here("stopHistory")).stop(); }
+bool CachingAllocator::recordsHistory() const noexcept { return EngineHistory::of(*engine_).on(); }
+void CachingAllocator::dumpHistory(const std::string& path) {
+  EngineHistory::of(engine_->here("dumpHistory")).dump(path);
+}
+void CachingAllocator::mark(std::string_view name) {
+  EngineHistory::of(engine_->here("mark")).mark(name);
+}
+std::vector<LabelUsage> CachingAllocator::labelUsage() const {
+  return EngineHistory::of(engine_->here("labelUsage")).labelUsage();
 }
 
 }  // namespace cistern

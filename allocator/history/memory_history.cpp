@@ -1,4 +1,4 @@
-#include "allocator/engine/history/engine_history.hpp"
+#include "allocator/history/memory_history.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "allocator/engine/history/host_stack.hpp"
-#include "allocator/engine/history/label_tree.hpp"
+#include "allocator/history/host_stack.hpp"
+#include "allocator/history/label_tree.hpp"
 
 namespace cistern {
 
@@ -17,12 +17,12 @@ std::uint64_t HistoryNames::newRecording() noexcept {
   return ++last;
 }
 
-OriginStack HistoryNames::gather() noexcept {
+std::uint32_t HistoryNames::gather() noexcept {
   std::array<std::uintptr_t, kMostFrames> words;
   StackGatherer* const gatherer = settings.gatherer.get();
   const std::size_t count = gatherer ? gatherer->gather(words.data(), words.size())
                                      : gatherHostStack(words.data(), words.size());
-  return {stacks.intern({words.data(), std::min(count, words.size())}), recording};
+  return stacks.intern({words.data(), std::min(count, words.size())});
 }
 
 StackFrame HistoryNames::frameOf(std::uintptr_t word) const {
@@ -36,11 +36,11 @@ StackFrame HistoryNames::frameOf(std::uintptr_t word) const {
   }
 }
 
-AllocationOrigin History::originOfRequest() noexcept {
+RequestOrigin History::originOfRequest() noexcept {
   const std::uint32_t label = Labels::current();
-  if (!gathers_.load(std::memory_order_relaxed)) return {{}, label};
-  const std::shared_ptr<HistoryNames> of = names();
-  return {of ? of->gather() : OriginStack{}, label};
+  const std::shared_ptr<HistoryNames> of =
+      gathers_.load(std::memory_order_relaxed) ? names() : nullptr;
+  return of ? RequestOrigin{of->recording, of->gather(), label} : RequestOrigin{0, 0, label};
 }
 
 // ---- Begin and end ------------------------------------------------------------------------------
@@ -128,14 +128,12 @@ void History::pushNoted(HistoryEvent event, HistoryNote note) noexcept {
 // A block that nobody has been told is free again was pending, in a way that is not told here.
 void History::allocated(Address address, std::uint64_t bytes, Stream stream,
                         MempoolId_t pool) noexcept try {
-  const AllocationOrigin* const origin = AllocationOrigin::innermost();
+  const RequestOrigin origin = OriginScope::current();
   LivingBlock block{address, bytes, stream};
   const MutexLock lock(mutex_);
   if (!on()) return;
-  if (origin != nullptr) {
-    block.stack = numberOf(origin->stack());
-    block.label = origin->label();
-  }
+  block.stack = stackOf(origin);
+  block.label = origin.label;
   block.pool = numberOf(pool);
   if (const LivingBlock* const before = living_.find(address)) push(HistoryKind::kUsesEnd, *before);
   if (!living_.put(block)) return loseBlock();
@@ -190,16 +188,15 @@ void History::changed(const MemoryEvent& event) noexcept try {
   ++lost_;
 }
 
-void History::failed(const OutOfMemoryReport& report) noexcept try {
+void History::noteFailed(const OutOfMemoryReport& report) noexcept try {
   const std::shared_ptr<HistoryNames> of = names();
   if (of == nullptr) return;
-  const OriginStack stack = of->gather();
-  const std::uint32_t label = Labels::current();
+  const RequestOrigin origin{of->recording, of->gather(), Labels::current()};
   HistoryNote note{0, {}, std::make_shared<const OutOfMemoryReport>(report)};
   const MutexLock lock(mutex_);
   if (!on()) return;
-  pushNoted({0, 0, report.requested, report.stream, numberOf(stack), label, numberOf(report.pool),
-             HistoryKind::kFailed},
+  pushNoted({0, 0, report.requested, report.stream, stackOf(origin), origin.label,
+             numberOf(report.pool), HistoryKind::kFailed},
             std::move(note));
 } catch (const std::bad_alloc&) {
 }

@@ -1,4 +1,4 @@
-#include "allocator/engine/emptying/door.hpp"
+#include "allocator/emptying/door.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // Call stacks are unwound with the tables that exceptions use: programs need no frame pointers.
-#include "allocator/engine/history/host_stack.hpp"
+#include "allocator/history/host_stack.hpp"
 
 #include <array>
 #include <cstdlib>

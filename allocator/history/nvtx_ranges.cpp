@@ -1,7 +1,7 @@
 // NVTX is a set of headers. At its first call it loads the library that NVTX_INJECTION64_PATH names
 // and calls its InitializeInjectionNvtx2, which puts functions into a table. The types here are
 // those of NVTX 3, as far as they are used.
-#include "allocator/engine/history/nvtx_ranges.hpp"
+#include "allocator/history/nvtx_ranges.hpp"
 
 #include <array>
 #include <cstdint>

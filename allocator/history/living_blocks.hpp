@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/engine/history/history_event.hpp"
+#include "allocator/history/history_event.hpp"
 
 namespace cistern {
 

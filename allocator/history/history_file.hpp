@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/history/engine_history.hpp"
-#include "allocator/engine/history/recording_text.hpp"
+#include "allocator/history/memory_history.hpp"
+#include "allocator/history/recording_text.hpp"
 
 namespace cistern {
 

@@ -1,4 +1,4 @@
-#include "allocator/engine/reports/exit_reports.hpp"
+#include "allocator/reports/exit_reports.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -14,10 +14,11 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
-#include "allocator/engine/history/host_stack.hpp"
-#include "allocator/engine/history/label_tree.hpp"
 #include "allocator/engine/reports/accounting.hpp"
 #include "allocator/engine/reports/snapshot.hpp"
+#include "allocator/history/engine_history.hpp"
+#include "allocator/history/host_stack.hpp"
+#include "allocator/history/label_tree.hpp"
 
 namespace cistern {
 namespace {
@@ -54,7 +55,7 @@ Groups groupsOf(Engine& engine, bool recorded) {
     }
     return groups;
   }
-  for (const LivingBlock& block : engine.history.atItsEnd().living) {
+  for (const LivingBlock& block : EngineHistory::of(engine).atItsEnd().living) {
     const std::uint64_t size = block.stack == 0 && block.label == 0 ? block.bytes : 0;
     if (!block.pending) add(groups, {size, block.stack, block.label}, block.bytes);
   }
@@ -86,7 +87,7 @@ std::string textOf(const Key& key, const Group& group, const HistoryNames* names
 }
 
 std::string leaksOf(Engine& engine) {
-  const std::shared_ptr<HistoryNames> names = engine.history.names();
+  const std::shared_ptr<HistoryNames> names = EngineHistory::of(engine).names();
   const Groups groups = groupsOf(engine, names != nullptr);
   if (groups.empty()) return "  every block was freed\n";
   std::vector<std::pair<Key, Group>> largest(groups.begin(), groups.end());

@@ -1,4 +1,4 @@
-#include "allocator/engine/emptying/emptied_by_command.hpp"
+#include "allocator/emptying/emptied_by_command.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +14,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/base/thread_slots.hpp"
-#include "allocator/engine/emptying/door.hpp"
+#include "allocator/emptying/door.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 
 namespace cistern::emptied_by_command {

@@ -1,4 +1,4 @@
-#include "allocator/engine/history/recording_text.hpp"
+#include "allocator/history/recording_text.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "allocator/base/text.hpp"
-#include "allocator/engine/history/host_stack.hpp"
-#include "allocator/engine/history/label_tree.hpp"
+#include "allocator/history/host_stack.hpp"
+#include "allocator/history/label_tree.hpp"
 
 namespace cistern {
 namespace {

@@ -1,6 +1,5 @@
 // The history of an allocator while it is recorded: the newest events, what lives, what is
-// reserved, and the bytes of each label. heap/ notes blocks here, under the lock of their heap, so
-// that the events of an address are in order. Read next: recording_text.hpp, which writes them.
+// reserved, and the bytes of each label. Read next: recording_text.hpp, which writes them.
 #pragma once
 
 #include <atomic>
@@ -16,37 +15,15 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/base/thread_scope.hpp"
-#include "allocator/engine/ground/memory_log.hpp"
-#include "allocator/engine/history/event_ring.hpp"
-#include "allocator/engine/history/living_blocks.hpp"
-#include "allocator/engine/history/reserved_ranges.hpp"
-#include "allocator/engine/history/stack_tree.hpp"
+#include "allocator/engine/ground/observer.hpp"
+#include "allocator/history/event_ring.hpp"
+#include "allocator/history/living_blocks.hpp"
+#include "allocator/history/reserved_ranges.hpp"
+#include "allocator/history/stack_tree.hpp"
 #include "cistern/history.hpp"
 #include "cistern/report.hpp"
 
 namespace cistern {
-
-/// A stack, which has its number in one recording alone. Another recording may begin before the
-/// block that it was gathered for is found.
-struct OriginStack {
-  std::uint32_t number = 0;
-  std::uint64_t recording = 0;  ///< HistoryNames::recording
-};
-
-/// While it lives, the calling thread's requests have this stack and label.
-class AllocationOrigin : public ThreadScope<AllocationOrigin> {
- public:
-  AllocationOrigin(OriginStack stack, std::uint32_t label) noexcept
-      : stack_(stack), label_(label) {}
-  OriginStack stack() const { return stack_; }
-  std::uint32_t label() const { return label_; }
-  using ThreadScope::innermost;
-
- private:
-  const OriginStack stack_;
-  const std::uint32_t label_;
-};
 
 /// The names that a recording refers to by number: shared with the threads that write it.
 struct HistoryNames {
@@ -55,8 +32,8 @@ struct HistoryNames {
   StackTree stacks;
   const std::uint64_t recording = newRecording();  ///< no other in the process has this number
 
-  /// The calling thread's stack, or 0.
-  OriginStack gather() noexcept;
+  /// The number of the calling thread's stack, or 0.
+  std::uint32_t gather() noexcept;
   /// The frame of a node's word; one that says so if the gatherer throws. Throws std::bad_alloc.
   StackFrame frameOf(std::uintptr_t word) const;
 
@@ -85,7 +62,7 @@ struct HistoryPart {
 };
 
 /// Thread-safe. Off, it costs the paths that may note something one load each.
-class History final : public MemoryListener {
+class History : public Observer {
  public:
   bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
   /// The names of the history that is recorded; null while none is.
@@ -93,8 +70,7 @@ class History final : public MemoryListener {
     const MutexLock lock(mutex_);
     return names_;
   }
-  /// The origin of a request of the calling thread. Calls the gatherer: no lock may be held.
-  AllocationOrigin originOfRequest() noexcept;
+  RequestOrigin originOfRequest() noexcept override;
 
   // ---- Begin and end. Pre of both: the locks of all heaps are held.
 
@@ -111,14 +87,13 @@ class History final : public MemoryListener {
 
   // ---- Events. No-ops if it is off. If the host is short of memory, they are lost, and counted.
 
-  void allocated(Address address, std::uint64_t bytes, Stream stream, MempoolId_t pool) noexcept;
-  /// `pending`: other streams still use the block, until usesEnded().
-  void freed(Address address, bool pending) noexcept;
-  /// No-op for a block that was not freed so: allocators set free memory aside, too.
-  void usesEnded(Address address) noexcept;
+  void allocated(Address address, std::uint64_t bytes, Stream stream,
+                 MempoolId_t pool) noexcept override;
+  void freed(Address address, bool pending) noexcept override;
+  void usesEnded(Address address) noexcept override;
   void changed(const MemoryEvent& event) noexcept override;
   /// With its stack in any case. Calls the gatherer: no lock may be held.
-  void failed(const OutOfMemoryReport& report) noexcept;
+  void noteFailed(const OutOfMemoryReport& report) noexcept;
   void mark(std::string_view name) noexcept;
 
   // ---- Reading ---------------------------------------------------------------------------------
@@ -156,9 +131,9 @@ class History final : public MemoryListener {
       CISTERN_REQUIRES(mutex_);
   void copyPresent(HistoryPart& part) const CISTERN_REQUIRES(mutex_);
   Usage& usageOf(std::uint32_t label) CISTERN_REQUIRES(mutex_);
-  /// 0 for a stack of another recording.
-  std::uint32_t numberOf(OriginStack stack) const CISTERN_REQUIRES(mutex_) {
-    return names_ && names_->recording == stack.recording ? stack.number : 0;
+  /// 0 for a stack of another recording, which may have ended before the block was found.
+  std::uint32_t stackOf(const RequestOrigin& origin) const CISTERN_REQUIRES(mutex_) {
+    return names_ && names_->recording == origin.recording ? origin.stack : 0;
   }
 
   std::atomic<bool> on_{false};

@@ -1,4 +1,4 @@
-#include "allocator/engine/history/history_file.hpp"
+#include "allocator/history/history_file.hpp"
 
 #include <algorithm>
 #include <cerrno>

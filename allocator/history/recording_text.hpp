@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "allocator/engine/history/engine_history.hpp"
+#include "allocator/history/memory_history.hpp"
 
 namespace cistern {
 
