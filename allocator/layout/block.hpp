@@ -102,6 +102,25 @@ struct alignas(64) Block {
 
 static_assert(sizeof(Block) == 64, "a block is one cache line");
 
+/// Blocks that are in no bin, in no order, linked by links.left and links.right.
+class BlockList {
+ public:
+  Block* first() const { return first_; }
+  /// Pre: the block is in no list and in no bin.
+  void push(Block& block) noexcept {
+    block.links = {nullptr, nullptr, first_};
+    if (first_) first_->links.left = &block;
+    first_ = &block;
+  }
+  void remove(Block& block) noexcept {
+    (block.links.left ? block.links.left->links.right : first_) = block.links.right;
+    if (block.links.right) block.links.right->links.left = block.links.left;
+  }
+
+ private:
+  Block* first_ = nullptr;
+};
+
 /// A range of device addresses that one layout places blocks in.
 ///
 ///   first->address() == base;  blocks tile [base, base + bytes)

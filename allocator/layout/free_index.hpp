@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "allocator/base/check.hpp"
-#include "allocator/layout/block_list.hpp"
+#include "allocator/layout/block.hpp"
 
 namespace cistern {
 

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 
-#include "allocator/layout/block_list.hpp"
 #include "allocator/layout/block_map.hpp"
 #include "allocator/layout/block_pool.hpp"
 #include "allocator/layout/free_index.hpp"

@@ -16,47 +16,20 @@ inline void flushHeld(ThreadCache& cache) noexcept {
   if (of_other) cache.biasedLock().restore();
 }
 
-/// While it lives, no owner changes what its cache of the heap keeps. Pre: the caller holds the
-/// heap's lock, and does so until it goes.
+/// While it lives, the owners' biased locks are revoked: an owner that comes goes to the heap's
+/// lock, and waits there. So no owner changes what its cache keeps. Pre: the caller holds the locks
+/// of all the heaps, and does so until it goes.
 class StillCaches {
  public:
-  explicit StillCaches(Heap& heap) noexcept : heap_(heap) {
-    BiasedLock::revokeAll([this](auto visit) { forEachOther(visit); });
-  }
+  explicit StillCaches(std::span<Heap* const> heaps) noexcept : heaps_(heaps) { revoke(); }
+  explicit StillCaches(Heap& heap) noexcept : only_(&heap), heaps_(&only_, 1) { revoke(); }
   ~StillCaches() {
     forEachOther([](BiasedLock& biased_lock) { biased_lock.restore(); });
   }
   StillCaches(const StillCaches&) = delete;
   StillCaches& operator=(const StillCaches&) = delete;
 
- private:
-  template <class Visit>
-  void forEachOther(Visit visit) const {
-    heap_.mutex().assertHeld();
-    for (ThreadCache* cache : heap_.caches()) {
-      if (cache->isOpen() && !cache->isMine()) visit(cache->biasedLock());
-    }
-  }
-
-  Heap& heap_;
-};
-
-/// While it lives, the owners' biased locks are revoked: an owner that comes goes to the heap's
-/// lock, and waits there. Pre: the caller holds the locks of all the heaps, and does so until it
-/// goes.
-class HeldCaches {
- public:
-  explicit HeldCaches(std::span<Heap* const> heaps) noexcept : heaps_(heaps) { hold(); }
-  explicit HeldCaches(Heap& heap) noexcept : only_(&heap), heaps_(&only_, 1) { hold(); }
-  ~HeldCaches() {
-    forEachOther([](BiasedLock& biased_lock) { biased_lock.restore(); });
-  }
-  /// Whether there was anything in them.
-  bool hadAny() const { return any_; }
-  HeldCaches(const HeldCaches&) = delete;
-  HeldCaches& operator=(const HeldCaches&) = delete;
-
- private:
+ protected:
   template <class Visit>
   void forEachCache(Visit visit) const {
     for (Heap* heap : heaps_) {
@@ -64,6 +37,8 @@ class HeldCaches {
       for (ThreadCache* cache : heap->caches()) visit(*cache);
     }
   }
+
+ private:
   // The calling thread is not in its own caches now. Caches that nobody owns are empty.
   template <class Visit>
   void forEachOther(Visit visit) const {
@@ -71,17 +46,31 @@ class HeldCaches {
       if (cache.isOpen() && !cache.isMine()) visit(cache.biasedLock());
     });
   }
-  void hold() noexcept {
+  void revoke() noexcept {
     BiasedLock::revokeAll([this](auto visit) { forEachOther(visit); });
+  }
+
+  Heap* only_ = nullptr;
+  std::span<Heap* const> heaps_;
+};
+
+/// The caches are still, and empty.
+class HeldCaches : public StillCaches {
+ public:
+  explicit HeldCaches(std::span<Heap* const> heaps) noexcept : StillCaches(heaps) { flush(); }
+  explicit HeldCaches(Heap& heap) noexcept : StillCaches(heap) { flush(); }
+  /// Whether there was anything in them.
+  bool hadAny() const { return any_; }
+
+ private:
+  void flush() noexcept {
     forEachCache([this](ThreadCache& cache) {
       any_ |= cache.keepsAny();
       cache.flush();
     });
   }
 
-  Heap* only_ = nullptr;
   bool any_ = false;
-  std::span<Heap* const> heaps_;
 };
 
 }  // namespace cistern

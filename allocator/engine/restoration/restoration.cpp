@@ -25,6 +25,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/base/thread_number.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
 
@@ -40,6 +41,34 @@ constexpr const char* kForgotten =
 [[noreturn]] void refuse(const LiveBlock& block, const char* why) {
   throw PoolError(fmt::format("cannot set back its block of {} bytes at {:#x}: {}", block.bytes,
                               block.address, why));
+}
+
+/// The block as the pool's user sees it. Pre: its heap's lock is held, and it is allocated.
+LiveBlock liveOf(const Block& block) {
+  return {deviceAddress(block), block.bytes(), ownership::requested(block),
+          heapOf(block).streamOf(block)};
+}
+
+/// Calls visit(Block&) for each block that the pool's users hold in the heap. Pre: its caches are
+/// empty.
+template <class Visit>
+void forEachHeld(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
+  forEachBlock(heap, [&](Block& block) {
+    if (block.state() == BlockState::kAllocated && block.epoch != Request::kLent) visit(block);
+  });
+}
+
+// Whether liveBlocks can have returned that: they are in order, in granules, and each within the
+// address space.
+bool areLiveBlocks(const std::vector<LiveBlock>& blocks) {
+  Address free_from = 0;
+  for (const LiveBlock& block : blocks) {
+    const bool whole = block.address % kGranule == 0 && block.bytes % kGranule == 0;
+    if (!whole || block.address < free_from || block.requested == 0) return false;
+    if (block.requested > block.bytes || block.bytes > kLargestRequest) return false;
+    free_from = block.address + block.bytes;
+  }
+  return free_from < Address{1} << 57;
 }
 
 bool isUsedElsewhere(const Block& block) {
@@ -310,6 +339,17 @@ class Restoration {
 };
 
 }  // namespace
+
+std::vector<LiveBlock> liveBlocks(const Pool& pool) {
+  std::vector<LiveBlock> live;
+  for (Heap* heap : pool.heaps()) {
+    const MutexLock lock(heap->mutex());
+    const HeldCaches held_still(*heap);
+    forEachHeld(*heap, [&](const Block& block) { live.push_back(liveOf(block)); });
+  }
+  std::ranges::sort(live, {}, &LiveBlock::address);
+  return live;
+}
 
 CheckpointDelta restore(Engine& engine, Pool& pool, const std::vector<LiveBlock>& wanted) {
   if (!areLiveBlocks(wanted))

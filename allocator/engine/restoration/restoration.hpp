@@ -1,12 +1,15 @@
-// Sets a pool back to the blocks that it held at an earlier moment.
+// The blocks held in a pool, as the pool's user sees them, and how the pool is set back to the
+// blocks that it held at an earlier moment.
 #pragma once
 
 #include <vector>
 
-#include "allocator/engine/restoration/live_blocks.hpp"
+#include "allocator/engine/engine.hpp"
 
 namespace cistern {
 
+/// The blocks held in the pool, by address; not what it has lent to the default pool.
+std::vector<LiveBlock> liveBlocks(const Pool& pool);
 /// Makes the blocks of `wanted` live in the pool, at their addresses, and no others. Work of their
 /// streams from now on comes after all that was done with that memory. Throws std::bad_alloc and
 /// PoolError, changing nothing. PoolError: some of the memory is no longer the pool's, that order
