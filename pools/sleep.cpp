@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "allocator/engine/reports/misuse.hpp"
+#include "allocator/engine/sleep/block_flags.hpp"
 #include "cistern/pool.hpp"
 #include "pools/pool_registry.hpp"
 
@@ -69,7 +70,7 @@ void Pools::setContents(void* pointer, Contents contents) {
         "setContents: the block at {:#x} is the default pool's, which never sleeps", address));
   }
   const MutexLock lock(heap->mutex());
-  if (const Block* block = heap->find(*segment, address)) heap->setContents(*block, contents);
+  if (Block* block = heap->find(*segment, address)) block_flags::setContents(*block, contents);
 }
 
 bool Pools::copySaved(void* to, const void* from, std::size_t bytes) const {

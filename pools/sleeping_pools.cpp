@@ -15,6 +15,7 @@
 #include "allocator/engine/giving_back/flush.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/reports/out_of_memory.hpp"
+#include "allocator/engine/sleep/block_flags.hpp"
 #include "allocator/engine/sleep/waking_up.hpp"
 
 namespace cistern {
@@ -250,9 +251,8 @@ SleepingPools::Attempt SleepingPools::tryToWake(const Ids& ids, HostMemory memor
 static void noteWoken(const Pool& pool) {
   for (Heap* heap : pool.heaps()) {
     const MutexLock lock(heap->mutex());
-    forEachBlock(*heap, [&](const Block& block) {
-      heap->mutex().assertHeld();
-      if (block.state() == BlockState::kAllocated) heap->noteWoken(block);
+    forEachBlock(*heap, [](Block& block) {
+      if (block.state() == BlockState::kAllocated) block_flags::noteWoken(block);
     });
   }
 }
@@ -261,8 +261,8 @@ static void noteWoken(const Pool& pool) {
 static bool wasWoken(Heap& heap, const HeapSegment& segment, const AddressRange& range) {
   const MutexLock lock(heap.mutex());
   const Block* const block = segment.covering(segment.placeOf(range.from));
-  return block != nullptr && block->state() == BlockState::kAllocated && heap.wasWoken(*block) &&
-         range.to <= deviceAddress(*block) + block->bytes();
+  return block != nullptr && block->state() == BlockState::kAllocated &&
+         block_flags::wasWoken(*block) && range.to <= deviceAddress(*block) + block->bytes();
 }
 
 // The request that stands for what is missing, if there is no room.

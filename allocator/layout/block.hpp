@@ -55,7 +55,7 @@ struct alignas(64) Block {
   };
 
   std::uint64_t granule : 48;  ///< address / 512
-  std::uint64_t rank : 8;      ///< free only: distance to the nearest missing child of a heap
+  std::uint64_t rank : 8;      ///< free: distance to the nearest missing child. In use: flags()
   std::uint64_t state_bits : 8;
   Block* prev = nullptr;  ///< the neighbour at the lower address
   Block* next = nullptr;  ///< the neighbour at the higher address; also links spare records
@@ -74,7 +74,14 @@ struct alignas(64) Block {
   std::uint64_t bytes() const { return std::uint64_t{granules} << kGranuleShift; }
   Address end() const { return address() + bytes(); }
   BlockState state() const { return BlockState(state_bits); }
-  void setState(BlockState s) { state_bits = std::uint8_t(s) & 0xffu; }
+  /// Post: flags() == 0.
+  void setState(BlockState s) {
+    rank = 0;
+    state_bits = std::uint8_t(s) & 0xffu;
+  }
+  /// The engine's to define, while a block is in use.
+  std::uint8_t flags() const { return std::uint8_t(rank); }
+  void setFlags(unsigned flags) { rank = flags & 0xffu; }
   /// Address and state as one word, which distinguishes a block from earlier ones with its record.
   /// A thread may check whether a record is still that block's while another thread reuses it. The
   /// state is written last, so that the record never looks like the former block.

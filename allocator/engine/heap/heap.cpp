@@ -36,11 +36,10 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
     recent_.note(memory.in, memory.from, memory.to, memory.stamp);
 }
 
-// Memory becomes free; or `freed`, a block, does. Other heaps may look here again. False if the
-// heap sleeps: then the block becomes no free memory.
-[[gnu::noinline]] bool Heap::attend(Block* freed) noexcept {
-  if (freed != nullptr) forgetNotesOn(*freed);
-  if (asleep()) return freed == nullptr;
+// Memory becomes free, so that other heaps may look here again. False if the heap sleeps: then a
+// block that is freed becomes no free memory.
+[[gnu::noinline]] bool Heap::attend() noexcept {
+  if (asleep()) return false;
   if (withdrawn()) board()->setOffering(*this, true);
   return true;
 }
@@ -104,7 +103,7 @@ Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Add
 }
 
 void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
-  const bool awake = attention_ == 0 || attend(&block);
+  const bool awake = attention_ == 0 || attend();
   HeapSegment& segment = segmentOf(block);
   CountedLayout& own = layout(segment.kind);
   const std::uint32_t at =
@@ -149,7 +148,6 @@ void Heap::reissue(Block& block, const Request& request) noexcept {
   CountedLayout& own = layout(segmentOf(block).kind);
   own.reissue(block);
   own.countPending(block, -1, true);
-  forgetNotesOn(block);
   begin(block, request);
 }
 
@@ -181,7 +179,7 @@ void noteFreeComplete(Heap& heap) noexcept {
 Block* Heap::fill(SizeKind kind, Block& hole, Address from, Address to,
                   std::uint64_t epoch) noexcept {
   const std::uint32_t at = completion_.stampOf(epoch);
-  if (attention_ != 0) (void)attend(nullptr);
+  if (attention_ != 0) (void)attend();
   noteFree(kind, {*hole.segment, from, to, at}, 0);
   Block* const free = layout(kind).fill(hole, from, to, at);
   layout(kind).count();
@@ -201,7 +199,7 @@ void Heap::add(HeapSegment& segment, From from) {
   const std::uint32_t at = completion_.stampOf(fresh ? 0 : completion_.now());
   own.add(segment, at);
   segment.heap.store(this, std::memory_order_release);
-  if (attention_ != 0) (void)attend(nullptr);
+  if (attention_ != 0) (void)attend();
   noteFree(segment.kind, {segment, segment.base, segment.base + segment.bytes, at, fresh}, 0);
   own.count();
   own.countBacking(segment.bytes, +1, from != From::kOtherHeap, from == From::kRefused);
@@ -238,31 +236,6 @@ void Heap::vacate(Block& block, const Counts& gone) noexcept {
   CountedLayout& own = layout(segmentOf(block).kind);
   (void)own.vacate(block);
   own.count(gone);
-}
-
-void Heap::setContents(const Block& block, Contents contents) {
-  notes_[block.address()].contents = contents;
-  set(kNotes, true);
-}
-
-Contents Heap::contentsOf(const Block& block, Contents otherwise) const {
-  const auto it = notes_.find(block.address());
-  return it != notes_.end() ? it->second.contents.value_or(otherwise) : otherwise;
-}
-
-void Heap::noteWoken(const Block& block) {
-  notes_[block.address()].woken = true;
-  set(kNotes, true);
-}
-
-bool Heap::wasWoken(const Block& block) const {
-  const auto it = notes_.find(block.address());
-  return it != notes_.end() && it->second.woken;
-}
-
-void Heap::forgetNotesOn(const Block& block) noexcept {
-  notes_.erase(block.address());
-  set(kNotes, !notes_.empty());
 }
 
 // ---- Epochs, and another stream -----------------------------------------------------------------
@@ -350,7 +323,6 @@ void Heap::audit() {
     layout(kind).audit(asleep());
     CISTERN_CHECK(!asleep() || layout(kind).freeBlocks().blocks() == 0);
   }
-  CISTERN_CHECK(notes_.empty() == ((attention_ & kNotes) == 0));
   forEachSegment(*this,
                  [this](HeapSegment& segment) { CISTERN_CHECK(segment.heap.load() == this); });
   completion_.audit();

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -24,7 +23,6 @@
 #include "allocator/engine/heap/low_water.hpp"
 #include "allocator/engine/heap/recent_frees.hpp"
 #include "allocator/engine/heap/rounds.hpp"
-#include "cistern/sleep.hpp"
 
 namespace cistern {
 
@@ -169,15 +167,6 @@ class alignas(64) Heap : public HeapIdentity {
   /// Memory that becomes free is free from now on. The holes that have memory are for the caller to
   /// fill.
   void wake() noexcept CISTERN_REQUIRES(mutex());
-  /// How to keep the contents of a block in use when the heap falls asleep, until it is free again.
-  /// Throws std::bad_alloc, changing nothing.
-  void setContents(const Block& block, Contents contents) CISTERN_REQUIRES(mutex());
-  /// What setContents said of the block; `otherwise` if it said nothing.
-  Contents contentsOf(const Block& block, Contents otherwise) const CISTERN_REQUIRES(mutex());
-  /// The block is in use while its heap wakes. Until it is free again, wasWoken() tells it from
-  /// later blocks at its address. Throws std::bad_alloc, changing nothing.
-  void noteWoken(const Block& block) CISTERN_REQUIRES(mutex());
-  bool wasWoken(const Block& block) const CISTERN_REQUIRES(mutex());
 
   /// The bytes of its pages that are memory of the host.
   std::uint64_t host_bytes CISTERN_GUARDED_BY(mutex()) = 0;
@@ -257,13 +246,11 @@ class alignas(64) Heap : public HeapIdentity {
   enum Attention : std::uint8_t {
     kWithdrawn = 1,  ///< withdrawn()
     kAsleep = 2,     ///< asleep()
-    kNotes = 4,      ///< setContents or noteWoken was called for some block
   };
   void set(Attention what, bool on) CISTERN_REQUIRES(mutex()) {
     attention_ = std::uint8_t(on ? attention_ | what : attention_ & ~what);
   }
-  bool attend(Block* freed) noexcept CISTERN_REQUIRES(mutex());
-  void forgetNotesOn(const Block& block) noexcept CISTERN_REQUIRES(mutex());
+  bool attend() noexcept CISTERN_REQUIRES(mutex());
   void vacate(Block& block, const Counts& gone) noexcept CISTERN_REQUIRES(mutex());
 
   CountedLayout small_ CISTERN_GUARDED_BY(mutex());
@@ -278,12 +265,6 @@ class alignas(64) Heap : public HeapIdentity {
   Rounds rounds_ CISTERN_GUARDED_BY(mutex());
   MempoolId_t pool_id_ CISTERN_GUARDED_BY(mutex());
   Observer* observer_ CISTERN_GUARDED_BY(mutex()) = nullptr;  ///< null: nobody is told
-  /// What a caller has said of a block in use, until that is free again.
-  struct Notes {
-    std::optional<Contents> contents;
-    bool woken = false;
-  };
-  std::map<Address, Notes> notes_ CISTERN_GUARDED_BY(mutex());  ///< by place
 };
 
 /// Locks the heaps for a scope, in the order in which the heaps were made. It locks each once,

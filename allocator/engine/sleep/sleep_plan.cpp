@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "allocator/engine/sleep/block_flags.hpp"
+
 namespace cistern {
 
 using pages::Mapping;
@@ -80,8 +82,7 @@ std::vector<AddressRange> SleepPlan::blocksOf(const Pool& pool, Contents content
     noteSteps(1);
     heap->mutex().assertHeld();
     forEachBlock(*heap, [&](const Block& block) {
-      heap->mutex().assertHeld();
-      if (!isLive(block) || heap->contentsOf(block, otherwise) != contents) return;
+      if (!isLive(block) || block_flags::contentsOf(block, otherwise) != contents) return;
       const Address at = deviceAddress(block);
       ranges.push_back({at, at + block.bytes()});
     });
