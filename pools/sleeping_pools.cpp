@@ -30,9 +30,9 @@ struct SleepingPools::Chosen {
 SleepingPools::~SleepingPools() {
   const MutexLock lock(turn_);
   for (auto* const all : {&pools_, &kept_}) {
-    for (auto& [id, pool] : *all)
-      engine_.sleep_memory.give(std::move(pool.chunks), HostMemory::kKeep);
+    for (auto& [id, pool] : *all) memory_.give(std::move(pool.chunks), HostMemory::kKeep);
   }
+  if (driverMayBeCalled()) memory_.giveBackSpares();
 }
 
 /// A wake, or what it lacks.
@@ -201,7 +201,7 @@ void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& r
   bool complete = !anyPending(chosen.visits);
   for (int tries = 0; tries < 2; ++tries) {
     report = {};
-    if (complete && cistern::fallAsleep(engine_, pools, contents, report)) {
+    if (complete && cistern::fallAsleep(engine_, memory_, pools, contents, report)) {
       auto it = made.begin();  // both in order
       for (SleepingPool& pool : pools) (it++)->second = std::move(pool);
       pools_.merge(made);
@@ -291,8 +291,8 @@ std::optional<Request> SleepingPools::wakeNow(const Ids& ids, HostMemory memory,
   living_.wake(asleep);
   for (const MempoolId_t id : asleep) letGo(id, memory);
   count();
-  if (memory == HostMemory::kGiveBack) engine_.sleep_memory.giveBackSpares();
-  report.pinned = engine_.sleep_memory.spare() + keptBytes();
+  if (memory == HostMemory::kGiveBack) memory_.giveBackSpares();
+  report.pinned = memory_.spare() + keptBytes();
   report.resident = residentBytes();
   return std::nullopt;
 }
@@ -305,14 +305,14 @@ void SleepingPools::letGo(MempoolId_t id, HostMemory memory) noexcept {
   if (memory == HostMemory::kKeepSaved && !slept.mapped().saved.empty()) {
     kept_.insert(std::move(slept));
   } else {
-    engine_.sleep_memory.give(std::move(slept.mapped().chunks), memory);
+    memory_.give(std::move(slept.mapped().chunks), memory);
   }
 }
 
 void SleepingPools::forget(MempoolId_t id) noexcept {
   const auto kept = kept_.find(id);
   if (kept == kept_.end()) return;
-  engine_.sleep_memory.give(std::move(kept->second.chunks), HostMemory::kKeep);
+  memory_.give(std::move(kept->second.chunks), HostMemory::kKeep);
   kept_.erase(kept);
   count();
 }
@@ -327,9 +327,7 @@ void SleepingPools::forgetGone() noexcept {
 
 std::uint64_t SleepingPools::keptBytes() const {
   std::uint64_t bytes = 0;
-  for (const auto& [id, pool] : kept_) {
-    for (const PinnedChunk& chunk : pool.chunks) bytes += chunk.bytes;
-  }
+  for (const auto& [id, pool] : kept_) bytes += bytesOfChunks(pool.chunks);
   return bytes;
 }
 
@@ -355,7 +353,7 @@ bool SleepingPools::copySaved(void* to, Address from, std::uint64_t bytes) {
 void SleepingPools::giveHostMemoryBack() {
   const MutexLock lock(turn_);
   while (!kept_.empty()) forget(kept_.begin()->first);
-  engine_.sleep_memory.giveBackSpares();
+  memory_.giveBackSpares();
 }
 
 bool SleepingPools::holdsBlocks(const Pool& pool) const {

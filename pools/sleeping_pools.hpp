@@ -23,8 +23,13 @@ class SleepingPools {
   using Ids = std::vector<MempoolId_t>;
 
   SleepingPools(Engine& engine, PoolUsers& users, LivingGraphs& living, RetiredGraphs& retired)
-      : engine_(engine), users_(users), living_(living), retired_(retired) {}
-  /// Pools that sleep still lose their contents.
+      : engine_(engine),
+        users_(users),
+        living_(living),
+        retired_(retired),
+        memory_(engine.device, engine.sleep_bytes) {}
+  /// Pools that sleep still lose their contents. The host memory goes back, if the driver may still
+  /// be called.
   ~SleepingPools();
   SleepingPools(const SleepingPools&) = delete;
   SleepingPools& operator=(const SleepingPools&) = delete;
@@ -69,6 +74,7 @@ class SleepingPools {
   LivingGraphs& living_;
   RetiredGraphs& retired_;
   Mutex turn_{LockRank::kSleeping};
+  SleepMemory memory_ CISTERN_GUARDED_BY(turn_);
   std::map<MempoolId_t, SleepingPool> pools_ CISTERN_GUARDED_BY(turn_);
   /// Pools that are awake, as they slept last: HostMemory::kKeepSaved. `pool` may be gone.
   std::map<MempoolId_t, SleepingPool> kept_ CISTERN_GUARDED_BY(turn_);

@@ -39,7 +39,6 @@ Engine::Engine(Device& on, const Options& how, std::uint64_t total, PutBack put_
                 put(*this, ready);
               }),
       pools(*this, caches),
-      sleep_memory(device),
       imports(std::make_shared<Imports>(device)) {}
 
 // If the host is short of memory, the caches stay as they are.
@@ -64,7 +63,6 @@ Engine::~Engine() {
     if (driver) segments.leave(*heap);
   }
   pages.shutDown(driver);
-  if (driver) sleep_memory.giveBackSpares();
 }
 
 // ---- Memory of either backing -------------------------------------------------------------------

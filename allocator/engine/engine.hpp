@@ -12,7 +12,6 @@
 
 #include "allocator/base/sections.hpp"
 #include "allocator/engine/backing/segment_backing.hpp"
-#include "allocator/engine/backing/sleep_memory.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/core/core.hpp"
 #include "allocator/engine/events/pending_frees.hpp"
@@ -92,8 +91,8 @@ struct Engine : Core {
   Hooks hooks;
   PendingFrees pending;
   PoolTable pools;
-  SleepMemory sleep_memory;                ///< pools/ lets one thread at a time use it
-  const std::shared_ptr<Imports> imports;  ///< what users of imported memory hold too
+  std::atomic<std::uint64_t> sleep_bytes{0};  ///< of the host: SleepMemory (sleep/) counts them
+  const std::shared_ptr<Imports> imports;     ///< what users of imported memory hold too
 
  private:
   void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);

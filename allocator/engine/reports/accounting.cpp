@@ -48,7 +48,7 @@ MemoryStats statsOf(Engine& engine) {
   stats.pages = engine.pages.counts();
   stats.memory_call_ns = engine.device.memoryCallNanoseconds();
   stats.asleep_bytes = engine.pages.asleepBytes();
-  stats.asleep_host_bytes = engine.sleep_memory.held();
+  stats.asleep_host_bytes = engine.sleep_bytes;
   stats.host_page_bytes = engine.hostPageBytes();
   if (stats.host_page_bytes > 0) stats.host_page_allocated_bytes = allocatedInHost(engine);
   stats.num_device_alloc = engine.segments.taken() + stats.pages.created;

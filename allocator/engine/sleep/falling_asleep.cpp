@@ -17,9 +17,10 @@ namespace {
 
 class FallingAsleep {
  public:
-  FallingAsleep(Engine& engine, std::vector<SleepingPool>& pools, Contents otherwise,
-                SleepReport& report)
+  FallingAsleep(Engine& engine, SleepMemory& memory, std::vector<SleepingPool>& pools,
+                Contents otherwise, SleepReport& report)
       : engine_(engine),
+        memory_(memory),
         pools_(pools),
         otherwise_(otherwise),
         report_(report),
@@ -122,10 +123,10 @@ class FallingAsleep {
     BusCopies copies(engine_.device);
     for (std::size_t i = 0; i < pools_.size(); ++i) {
       SleepingPool& of = pools_[i];
-      const std::uint64_t before = engine_.sleep_memory.held(), bytes = bytesOfRanges(runs_[i]);
-      of.chunks = engine_.sleep_memory.take(bytes);
+      const std::uint64_t before = memory_.held(), bytes = bytesOfRanges(runs_[i]);
+      of.chunks = memory_.take(bytes);
       of.saved = placedIn(of.chunks, runs_[i]);
-      report_.pinned_anew += engine_.sleep_memory.held() - before;
+      report_.pinned_anew += memory_.held() - before;
       report_.saved += bytes;
     }
     std::vector<BusCopy> all;
@@ -137,7 +138,7 @@ class FallingAsleep {
   }
 
   void undo() noexcept {
-    for (SleepingPool& of : pools_) engine_.sleep_memory.undo(std::move(of.chunks));
+    for (SleepingPool& of : pools_) memory_.undo(std::move(of.chunks));
     const MutexLock still(engine_.pages.mutex());
     const MutexLock several(engine_.heaps_mutex);
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
@@ -170,6 +171,7 @@ class FallingAsleep {
   }
 
   Engine& engine_;
+  SleepMemory& memory_;
   std::vector<SleepingPool>& pools_;
   std::unordered_set<const Pool*> ours_;
   const Contents otherwise_;
@@ -182,9 +184,9 @@ class FallingAsleep {
 
 }  // namespace
 
-bool fallAsleep(Engine& engine, std::vector<SleepingPool>& pools, Contents otherwise,
-                SleepReport& report) {
-  return FallingAsleep(engine, pools, otherwise, report).run();
+bool fallAsleep(Engine& engine, SleepMemory& memory, std::vector<SleepingPool>& pools,
+                Contents otherwise, SleepReport& report) {
+  return FallingAsleep(engine, memory, pools, otherwise, report).run();
 }
 
 }  // namespace cistern

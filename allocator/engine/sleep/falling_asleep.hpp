@@ -32,7 +32,7 @@ struct SleepingPool {
 /// changing nothing, if queued work may still use memory of them: the whole device has to be waited
 /// for. Throws HostShortage, DeviceFailure, std::bad_alloc, changing nothing. Pre: the pools'
 /// memory is pages; no queued work of their users is under way; one thread at a time.
-bool fallAsleep(Engine& engine, std::vector<SleepingPool>& pools, Contents otherwise,
-                SleepReport& report);
+bool fallAsleep(Engine& engine, SleepMemory& memory, std::vector<SleepingPool>& pools,
+                Contents otherwise, SleepReport& report);
 
 }  // namespace cistern

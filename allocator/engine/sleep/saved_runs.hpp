@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/engine/backing/sleep_memory.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
+#include "allocator/engine/sleep/sleep_memory.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {

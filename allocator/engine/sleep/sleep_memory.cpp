@@ -1,4 +1,4 @@
-#include "allocator/engine/backing/sleep_memory.hpp"
+#include "allocator/engine/sleep/sleep_memory.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -37,7 +37,6 @@ PinnedChunks SleepMemory::take(std::uint64_t bytes) {
       if (best != spares_.begin()) --best;
       chunks.push_back(*best);
       chunks.back().anew = false;
-      spare_ -= best->bytes;
       need -= std::min(need, best->bytes);
       spares_.erase(best);
     }
@@ -77,7 +76,6 @@ bool SleepMemory::unpin(const PinnedChunk& chunk) noexcept {
 void SleepMemory::keep(const PinnedChunk& chunk) noexcept {
   spares_.insert(
       std::ranges::upper_bound(spares_, chunk.bytes, std::greater(), &PinnedChunk::bytes), chunk);
-  spare_ += chunk.bytes;
 }
 
 void SleepMemory::give(PinnedChunks chunks, HostMemory what) noexcept {
@@ -93,11 +91,7 @@ void SleepMemory::undo(PinnedChunks chunks) noexcept {
 }
 
 void SleepMemory::giveBackSpares() noexcept {
-  std::erase_if(spares_, [this](const PinnedChunk& chunk) {
-    const bool gone = unpin(chunk);
-    if (gone) spare_ -= chunk.bytes;
-    return gone;
-  });
+  std::erase_if(spares_, [this](const PinnedChunk& chunk) { return unpin(chunk); });
 }
 
 }  // namespace cistern

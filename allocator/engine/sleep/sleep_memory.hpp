@@ -20,12 +20,19 @@ struct PinnedChunk {
 };
 using PinnedChunks = std::vector<PinnedChunk>;
 
-/// The counts may be read by any thread. For the rest, the caller lets one thread in at a time.
+inline std::uint64_t bytesOfChunks(const PinnedChunks& chunks) {
+  std::uint64_t bytes = 0;
+  for (const PinnedChunk& chunk : chunks) bytes += chunk.bytes;
+  return bytes;
+}
+
+/// The caller lets one thread in at a time.
 ///
 ///   held() == bytes of all chunks that take() gave and give() did not get back, and of the spares
 class SleepMemory {
  public:
-  explicit SleepMemory(Device& device) : device_(device) {}
+  /// `held`: counts held(), for any thread to read.
+  SleepMemory(Device& device, std::atomic<std::uint64_t>& held) : device_(device), held_(held) {}
   SleepMemory(const SleepMemory&) = delete;
   SleepMemory& operator=(const SleepMemory&) = delete;
 
@@ -40,7 +47,7 @@ class SleepMemory {
   void giveBackSpares() noexcept;
 
   std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
-  std::uint64_t spare() const { return spare_.load(std::memory_order_relaxed); }
+  std::uint64_t spare() const { return bytesOfChunks(spares_); }
 
  private:
   void pin(PinnedChunks& chunks, std::uint64_t bytes);
@@ -50,8 +57,7 @@ class SleepMemory {
   Device& device_;
   PinnedChunks spares_;  ///< the largest first; has room for all chunks that there are
   std::size_t chunk_count_ = 0;
-  std::atomic<std::uint64_t> held_{0};
-  std::atomic<std::uint64_t> spare_{0};  ///< of that, kept and not in use
+  std::atomic<std::uint64_t>& held_;
 };
 
 }  // namespace cistern
