@@ -12,7 +12,6 @@
 #include "allocator/base/host_limits.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/base/steps.hpp"
-#include "allocator/engine/giving_back/flush.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/reports/out_of_memory.hpp"
 #include "allocator/engine/sleep/block_flags.hpp"

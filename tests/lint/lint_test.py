@@ -78,7 +78,7 @@ class Planted(unittest.TestCase):
             ("heap/a.hpp", "cache/thread_cache.hpp"),
             ("pages/a.cpp", "engine.hpp"),
             ("backing/a.cpp", "pages/page.hpp"),
-            ("engine.cpp", "giving_back/flush.hpp"),
+            ("engine.cpp", "giving_back/giving_back.hpp"),
             ("nowhere/a.hpp", "heap/heap.hpp"),
         ]:
             text = f'#include "allocator/engine/{included}"\n'

@@ -7,7 +7,7 @@
 #include "allocator/base/thread_number.hpp"
 #include "allocator/engine/cross_stream/deferral.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/giving_back/flush.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/reports/misuse.hpp"
 
 namespace cistern {

@@ -1,7 +1,7 @@
 #include "allocator/engine/cross_stream/deferral.hpp"
 
 #include "allocator/base/process.hpp"
-#include "allocator/engine/giving_back/flush.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
 
 namespace cistern {
 

@@ -1,39 +1,103 @@
 #include "allocator/engine/giving_back/giving_back.hpp"
 
+#include <new>
+
+#include "allocator/base/ablation.hpp"
+#include "allocator/base/process.hpp"
 #include "allocator/engine/backing/imports.hpp"
-#include "allocator/engine/giving_back/flush.hpp"
-#include "allocator/engine/giving_back/in_hand.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
 
 namespace cistern {
+
+// ---- From caches to heaps -----------------------------------------------------------------------
+
+namespace {
+
+// A flush brought the heap to low water, and its pages have not been sent home yet.
+bool passedLowWater(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());
+  return heap.lowWater().takePassed(heap.busyBytes());
+}
+
+// Whether hardly any of its memory is in use, or kept by a thread.
+bool isNearlyFree(Heap& heap) noexcept {
+  const MutexLock lock(heap.mutex());
+  return heap.busyBytes() < heap.reservedBytes() / 8;
+}
+
+void flushMine(Engine& engine) noexcept {
+  engine.caches.takeFilled([](ThreadCache& cache) {
+    const MutexLock lock(cache.heap().mutex());
+    cache.isMine() ? cache.flush() : cache.list();
+  });
+}
+
+}  // namespace
+
+// All caches are closed at once: to close another thread's costs a system call.
+bool flushCaches(Engine& engine) noexcept {
+  std::vector<Heap*> heaps;
+  bool any = false;
+  {
+    const MutexLock lock(engine.heaps_mutex);
+    engine.caches.takeFilled([&](ThreadCache& cache) {
+      try {
+        heaps.push_back(&cache.heap());
+      } catch (const std::bad_alloc&) {
+        cache.list();  // another time
+      }
+    });
+    if (heaps.empty()) return false;
+    const HeapLocks locks(engine.heaps_mutex, heaps);
+    any = HeldCaches(heaps).hadAny();
+  }
+  for (Heap* heap : heaps) {
+    if (passedLowWater(*heap)) engine.pages.sendHome(*heap);
+  }
+  return any;
+}
+
+// A round begins with empty caches, so that it is like the one before. Other threads lose theirs
+// only where the program has let go of nearly all that it had, which is once a round at most.
+void atLowWater(Engine& engine, Heap& heap) noexcept {
+  if (!without(Mechanism::kFlushAtLowWater))
+    isNearlyFree(heap) ? void(flushCaches(engine)) : flushMine(engine);
+  engine.pages.sendHome(heap);
+}
+
+void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept {
+  if (due.mark && driverMayBeCalled()) engine.progress.markFreed(heap);
+  if (due.low_water) atLowWater(engine, heap);
+}
+
+// ---- From heaps to the device -------------------------------------------------------------------
 
 // The pool's own heaps, and those that are nobody's in particular: mayGive has the rule.
 // HeapTable::Offer states the same rule for searches.
 static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool, PageKind kind) {
-  std::vector<Heap*> heaps = engine.heaps.all();
-  std::erase_if(heaps, [&](const Heap* heap) { return !mayGive(*heap, pool, kind, false); });
-  return heaps;
+  return engine.heaps.allWhere([&](const Heap& heap) { return mayGive(heap, pool, kind, false); });
 }
 
 // Whatever their pages are: nothing moves to another heap here.
 static std::vector<Heap*> unownedHeaps(Engine& engine) {
-  std::vector<Heap*> heaps = engine.heaps.all();
-  std::erase_if(
-      heaps, [&](const Heap* heap) { return !heap->pool().givesTo(engine.default_pool, false); });
-  return heaps;
+  return engine.heaps.allWhere(
+      [&](const Heap& heap) { return heap.pool().givesTo(engine.default_pool, false); });
+}
+
+void emptyCache(Engine& engine, const Pool* only, bool unowned) {
+  if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
+  emptyCacheUntidied(engine, only, unowned);
 }
 
 // Blocks that threads keep, and blocks that a stream is stuck with, come to the heaps first.
-static void gather(Engine& engine) {
+void emptyCacheUntidied(Engine& engine, const Pool* only, bool unowned) {
   flushCaches(engine);
   engine.imports->retry();
   engine.pending.poll();
   if (engine.pending.waiting() > 0) {
-    const MutexLock lock(engine.pressure_mutex);
+    const MutexLock pressure(engine.pressure_mutex);
     (void)engine.pending.waitForStuck();
   }
-}
-
-static void giveBackFree(Engine& engine, const Pool* only, bool unowned) {
   const InHand in_hand(engine);
   const MutexLock pressure(engine.pressure_mutex);
   const std::vector<Heap*> heaps = only      ? only->heaps()
@@ -41,17 +105,6 @@ static void giveBackFree(Engine& engine, const Pool* only, bool unowned) {
                                              : engine.heaps.all();
   engine.pages.emptyCache(heaps);
   (void)engine.segments.release(heaps, UINT64_MAX);
-}
-
-void emptyCache(Engine& engine, const Pool* only, bool unowned) {
-  if (only == nullptr) (void)engine.hooks.tidy(Tidying::kEmptyCache);
-  gather(engine);
-  giveBackFree(engine, only, unowned);
-}
-
-void emptyCacheUntidied(Engine& engine) {
-  gather(engine);
-  giveBackFree(engine, nullptr, false);
 }
 
 std::uint64_t reservedBytes(const std::vector<Heap*>& heaps) {

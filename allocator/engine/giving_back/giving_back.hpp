@@ -1,21 +1,37 @@
-// Memory that nobody uses goes from heaps to the device. Thread-safe; nothing here may be called
-// with a heap's lock held.
+// Memory that nobody uses goes a step further down: from threads' caches to their heaps, and from
+// heaps to the device. Thread-safe; nothing here may be called with a heap's lock held.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
+#include "allocator/base/sections.hpp"
+#include "allocator/base/thread_scope.hpp"
 #include "allocator/engine/engine.hpp"
 
 namespace cistern {
+
+// ---- From caches to heaps -----------------------------------------------------------------------
+
+/// Empties the caches of all threads. True if there was anything in them. It looks only at caches
+/// that may hold something.
+bool flushCaches(Engine& engine) noexcept;
+/// Called after each free that a heap took outside a capture: does what was found to be due, once
+/// the heap's lock is given up.
+void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept;
+/// A heap is at low water: its pages go home, and caches are emptied.
+void atLowWater(Engine& engine, Heap& heap) noexcept;
+
+// ---- From heaps to the device -------------------------------------------------------------------
 
 /// Gives back all wholly free memory: of one pool, or of all. With `unowned`, it is that of the
 /// default pool and of the pools that nobody uses any more. Pages that queued work may still use
 /// follow later.
 void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false);
-/// The same for all pools, for a caller that holds a lock: it calls nothing of the program's. So
-/// memory of pools and graphs that have ended, and that nobody has tidied yet, stays.
-void emptyCacheUntidied(Engine& engine);
+/// The same, for a caller that holds a lock: it calls nothing of the program's. So memory of pools
+/// and graphs that have ended, and that nobody has tidied yet, stays.
+void emptyCacheUntidied(Engine& engine, const Pool* only = nullptr, bool unowned = false);
 /// Gives back memory of these heaps, until no more than `bytes` are reserved. It takes only
 /// complete memory, the longest unused of a heap first, and nothing follows later.
 void trim(Engine& engine, const std::vector<Heap*>& heaps, std::uint64_t bytes);
@@ -36,5 +52,45 @@ bool giveBackFor(Engine& engine, const Request& request, Givers givers)
 /// Gives back memory that was unused for long, if the option garbage_collection_threshold is set,
 /// unless another thread is giving memory back.
 void collectGarbage(Engine& engine);
+
+// ---- Memory in hand -----------------------------------------------------------------------------
+
+/// A thread that takes memory from where it lies, to use it or to give it back. While memory is in
+/// hand, searches by other threads cannot see it. So a failed search is conclusive only if the
+/// thread was alone. A scope that the same thread opens in a callback of the program is not another
+/// thread's.
+class InHand : public ThreadScope<InHand> {
+ public:
+  explicit InHand(Engine& engine) noexcept : engine_(engine), entry_(engine.in_hand.enter()) {}
+  ~InHand() {
+    engine_.in_hand.leave(entry_);
+    if (InHand* const scope = around()) scope->inner_ += 1 + inner_;
+  }
+
+  /// Whether no other thread has been in an InHand scope of the engine's since this one began.
+  bool alone() const noexcept {
+    return around() != nullptr || engine_.in_hand.alone(entry_, inner_);
+  }
+
+  /// Waits until what other threads have in hand now has left their hands. False if one still has
+  /// some after a second: it may run code of the program's that waits for this thread. A thread
+  /// that has some itself does not wait.
+  static bool waitForOthers(Engine& engine) noexcept {
+    if (insideAny([&](const InHand& scope) { return &scope.engine_ == &engine; })) return true;
+    return engine.in_hand.waitForOthers(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+  }
+
+ private:
+  /// The next scope of the engine's that it lies in; null for none.
+  InHand* around() const noexcept {
+    InHand* scope = outer();
+    while (scope != nullptr && &scope->engine_ != &engine_) scope = scope->outer();
+    return scope;
+  }
+
+  Engine& engine_;
+  const Sections::Entry entry_;
+  std::uint64_t inner_ = 0;  ///< scopes that began and ended in it
+};
 
 }  // namespace cistern

@@ -216,12 +216,6 @@ Heap* HeapTable::nextOffering(Search& search) const noexcept {
   return heaps_[first].get();
 }
 
-std::vector<Heap*> HeapTable::with(PageKind pages) const {
-  std::vector<Heap*> heaps = all();
-  std::erase_if(heaps, [&](const Heap* heap) { return pagesOf(*heap) != pages; });
-  return heaps;
-}
-
 std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
   std::size_t slots = forgotten_.capacity();

@@ -57,8 +57,17 @@ class HeapTable final : public OfferBoard {
   void setForgotten(Stream stream, bool forgotten) noexcept;
   /// All heaps in the order they were made, parked ones too. A heap made meanwhile may be missing.
   std::vector<Heap*> all() const;
+  /// Those of them for which is(const Heap&) says so.
+  template <class Is>
+  std::vector<Heap*> allWhere(Is is) const {
+    std::vector<Heap*> heaps = all();
+    std::erase_if(heaps, [&](const Heap* heap) { return !is(*heap); });
+    return heaps;
+  }
   /// Those of them with pages of that kind.
-  std::vector<Heap*> with(PageKind pages) const;
+  std::vector<Heap*> with(PageKind pages) const {
+    return allWhere([=](const Heap& heap) { return pagesOf(heap) == pages; });
+  }
   /// The heap of that number, parked or not; null beyond the last.
   Heap* at(std::size_t number) const noexcept {
     const MutexLock lock(list_mutex_);

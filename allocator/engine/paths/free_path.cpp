@@ -2,7 +2,7 @@
 #include "allocator/base/thread_number.hpp"
 #include "allocator/engine/capture/recording.hpp"
 #include "allocator/engine/cross_stream/deferral.hpp"
-#include "allocator/engine/giving_back/flush.hpp"
+#include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
 #include "allocator/engine/reports/misuse.hpp"
