@@ -1,4 +1,4 @@
-#include "allocator/engine/ground/hook_list.hpp"
+#include "allocator/engine/ground/hooks.hpp"
 #include "cistern/error.hpp"
 #include "cistern/pool.hpp"
 

@@ -19,7 +19,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/engine/ground/misuse_scope.hpp"
+#include "allocator/engine/ground/hooks.hpp"
 #include "allocator/layout/layout.hpp"
 #include "allocator/pinned/uses.hpp"
 #include "cistern/options.hpp"

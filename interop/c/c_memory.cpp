@@ -1,5 +1,5 @@
 // Blocks of memory. cistern_allocate and cistern_free are the two calls that are made all the time.
-#include "allocator/engine/ground/misuse_scope.hpp"
+#include "allocator/engine/ground/hooks.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
 #include "interop/c/objects.hpp"
 

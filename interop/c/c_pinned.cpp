@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "allocator/engine/ground/misuse_scope.hpp"
+#include "allocator/engine/ground/hooks.hpp"
 #include "interop/c/objects.hpp"
 #include "interop/c/stat_value.hpp"
 

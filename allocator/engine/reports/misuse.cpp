@@ -1,7 +1,7 @@
 #include "allocator/engine/reports/misuse.hpp"
 
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/ground/misuse_scope.hpp"
+#include "allocator/engine/ground/hooks.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {

@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/engine/ground/misuse_scope.hpp"
 #include "cistern/error.hpp"
 #include "tests/support/catch.hpp"
 
