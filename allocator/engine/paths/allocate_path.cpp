@@ -58,13 +58,14 @@ void parkForgotten(Engine& engine) {
 }
 
 // The device's memory says nothing of the host's.
-[[gnu::cold, gnu::noinline]] void refuseBeyondDevice(Engine& engine, const Request& request) {
-  if (request.rounded() > engine.mostFor(*request.pool)) throwOutOfMemory(engine, request);
+void refuseBeyondDevice(Engine& engine, const Request& request) {
+  if (request.rounded() > engine.device_total && request.rounded() > engine.mostFor(*request.pool))
+      [[unlikely]]
+    throwOutOfMemory(engine, request);
 }
 
 Block& miss(Engine& engine, const Request& request) {
-  if (request.rounded() > engine.device_total) [[unlikely]]
-    refuseBeyondDevice(engine, request);
+  refuseBeyondDevice(engine, request);
   return fallBack(engine, heapFor(engine, request), request);
 }
 
@@ -115,8 +116,7 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   Request request = requestOf(engine, bytes, stream, *route.pool);
   request.capture = route.recording.get();
   request.recorded_by = route.part;
-  if (request.rounded() > engine.device_total) [[unlikely]]
-    refuseBeyondDevice(engine, request);
+  refuseBeyondDevice(engine, request);
   Heap& heap = heapFor(engine, request);
   Block* block = nullptr;
   {
