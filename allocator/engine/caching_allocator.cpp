@@ -70,10 +70,9 @@ HookId CachingAllocator::registerReclaimCallback(
   return engine_->here("registerReclaimCallback").hooks.reclaim.add(std::move(callback));
 }
 HookId CachingAllocator::registerReclaimCallback(std::function<bool()> callback) {
-  if (!callback)
-    return engine_->here("registerReclaimCallback").hooks.reclaim.add(nullptr);  // which refuses it
-  return engine_->here("registerReclaimCallback")
-      .hooks.reclaim.add([plain = std::move(callback)](const MemoryShortage&) { return plain(); });
+  std::function<bool(const MemoryShortage&)> told;
+  if (callback) told = [plain = std::move(callback)](const MemoryShortage&) { return plain(); };
+  return registerReclaimCallback(std::move(told));  // which refuses an empty one
 }
 HookId CachingAllocator::attachOutOfMemoryObserver(
     std::function<void(const OutOfMemoryReport&)> observer) {

@@ -35,7 +35,7 @@ struct Counts {
   friend Counts operator+(const Counts& a, const Counts& b) { return each(a, b, std::plus()); }
   friend Counts operator-(const Counts& a, const Counts& b) { return each(a, b, std::minus()); }
   friend Counts half(const Counts& of) {
-    return {of.blocks / 2, of.bytes / 2, of.requested / 2, of.split_blocks / 2, of.split_bytes / 2};
+    return each(of, of, [](std::int64_t x, std::int64_t) { return x / 2; });
   }
   friend Counts least(const Counts& a, const Counts& b) {
     return each(a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });

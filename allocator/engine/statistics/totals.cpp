@@ -153,7 +153,7 @@ void Totals::countOutside(ThreadCounters* own, SizeKind kind, const Counts& by,
     return;
   }
   sums_.add(std::size_t(kind), by, taken);
-  settle(by.blocks > 0);
+  if (by.blocks > 0) raisePeaks();
 }
 
 void Totals::publish(ThreadCounters& counters) noexcept {
@@ -208,10 +208,9 @@ void Totals::dealAlone(ThreadCounters& counters) noexcept {
     counters.kinds[kind] = {rooms[kind], {}, rooms[kind], ThreadCounters::Kind::kAlone};
 }
 
-// The sums were changed by themselves. The one thread that publishes late may have given back what
+// The sums have risen by themselves. The one thread that publishes late may have given back what
 // still counts as published.
-void Totals::settle(bool risen) noexcept {
-  if (!risen) return;
+void Totals::raisePeaks() noexcept {
   if (threads_.size() != 1) return sums_.raisePeaks();
   (void)AllStill(*this);
 }
@@ -223,7 +222,7 @@ void Totals::countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool a
   const MutexLock lock(mutex_);
   sums_.add(std::size_t(kind), Stat::kActive, blocks, anew);
   sums_.add(std::size_t(kind), Stat::kActiveBytes, blocks * std::int64_t(bytes), anew);
-  settle(blocks > 0 && (anew || mine() != nullptr));
+  if (blocks > 0 && (anew || mine() != nullptr)) raisePeaks();
 }
 
 // The counts that threads have not published say nothing of these two.

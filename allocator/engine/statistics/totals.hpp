@@ -113,7 +113,7 @@ class Totals {
   void publishLocked(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes, bool taken) noexcept
       CISTERN_REQUIRES(mutex_);
-  void settle(bool risen) noexcept CISTERN_REQUIRES(mutex_);
+  void raisePeaks() noexcept CISTERN_REQUIRES(mutex_);
 
   const Birthplace made_;
   const std::int64_t device_total_;
