@@ -67,12 +67,6 @@ Engine::~Engine() {
 
 // ---- Memory of either backing -------------------------------------------------------------------
 
-void Engine::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind,
-                  std::uint32_t capture) {
-  isRange(segmentOf(block)) ? pages.hold(block, by, kind, capture)
-                            : segments.hold(block, by, kind, capture);
-}
-
 void Engine::addRangesOf(const HeldMemory& held, std::vector<AddressRange>& ranges) const {
   const MutexLock lock(pages.mutex());
   for (const pages::HeldRange* range : held.ranges) {

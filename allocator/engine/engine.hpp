@@ -46,10 +46,11 @@ struct Engine : Core {
   /// the graph's capture; what that has held before does not count again. Pre: the block is
   /// allocated. Throws std::bad_alloc; then what was already added to the hold stays held, and
   /// nothing else.
-  void hold(const Block& block, Footprint& footprint, std::uint32_t capture) {
-    hold(block, footprint, Footprint::kKind, capture);
+  template <class Hold>
+  void hold(const Block& block, Hold& by, std::uint32_t capture = 0) {
+    isRange(segmentOf(block)) ? pages.hold(block, by, Hold::kKind, capture)
+                              : segments.hold(block, by, Hold::kKind, capture);
   }
-  void hold(const Block& block, ExportHold& by) { hold(block, by, ExportHold::kKind, 0); }
   /// The graph, or the export, is gone: its memory may move again, or go.
   template <class Hold>
   void letGo(Hold& by) noexcept {
@@ -95,7 +96,6 @@ struct Engine : Core {
   const std::shared_ptr<Imports> imports;     ///< what users of imported memory hold too
 
  private:
-  void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);
   void emptyCaches() noexcept;
 };
 
