@@ -39,12 +39,10 @@ class HeapTable final : public OfferBoard {
   /// The stream's heap in the default pool, or null when it has none yet, or is forgotten.
   /// Lock-free.
   Heap* find(Stream stream) const noexcept;
-  /// The stream's heap in the pool. If it has none, one that was parked or a new one. Throws
-  /// std::bad_alloc, changing nothing.
-  Heap& findOrMake(Pool& pool, Stream stream) { return findOrMake(pool, stream, false); }
-  /// Likewise the heap beside it, of pages of host memory. Pre: the pool is of device memory, in
-  /// pages.
-  Heap& findOrMakeOverflow(Pool& pool, Stream stream) { return findOrMake(pool, stream, true); }
+  /// The stream's heap in the pool. If it has none, one that was parked or a new one. `overflow`:
+  /// the heap beside it, of pages of host memory. Pre: then the pool is of device memory, in pages.
+  /// Throws std::bad_alloc, changing nothing.
+  Heap& findOrMake(Pool& pool, Stream stream, bool overflow = false);
   /// Whether there is, or was, a heap of overflow.
   bool anyOverflow() const noexcept { return any_overflow_.load(std::memory_order_relaxed); }
   /// The overflow's heap beside the heap, or the heap beside which that lies; null for none.
@@ -139,7 +137,6 @@ class HeapTable final : public OfferBoard {
                    (pool.onPages() ? 1u : 0u)];
   }
   void makeRoom() CISTERN_REQUIRES(mutex_);
-  Heap& findOrMake(Pool& pool, Stream stream, bool overflow);
   Heap& make(Pool& pool, Stream stream, bool overflow) CISTERN_REQUIRES(mutex_);
   bool move(Heap& heap, Pool& to, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
   Heap* takeParked(Pool& pool, Stream stream, bool overflow) noexcept CISTERN_REQUIRES(mutex_);

@@ -13,7 +13,7 @@ namespace cistern {
 namespace {
 
 Heap& heapBeside(Engine& engine, const Request& request) {
-  Heap& heap = engine.heaps.findOrMakeOverflow(*request.pool, request.stream);
+  Heap& heap = engine.heaps.findOrMake(*request.pool, request.stream, true);
   if (const std::shared_ptr<Recording> recording = heap.pool().recording()) recording->learn(heap);
   return heap;
 }
