@@ -78,8 +78,8 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
     recording->begin(captured, rig.sim.captureInfo(captured).orThrow().id);
     Request asked = engine.rules.request(50 * kMiB, captured, &pool);
     asked.capture = recording.get();
-    asked.recorded_by = recording->partOf(captured);
-    REQUIRE(asked.recorded_by != 0);
+    asked.part = recording->partOf(captured);
+    REQUIRE(asked.part != 0);
     rig.log.clear();
     CHECK_THROWS_AS(slow_path::fallBack(engine, slow_path::heapFor(engine, asked), asked),
                     OutOfMemory);

@@ -138,7 +138,7 @@ Block* loanInOrder(Engine& engine, Heap& heap, const Request& request) {
 Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request) {
   if (!engine.pools.anyLenders(request)) return nullptr;
   Request lent = request;
-  lent.recorded_by = Request::kLent;
+  lent.part = Request::kLent;
   std::vector<Heap*> lenders = engine.heaps.all();
   std::erase_if(lenders,
                 [](const Heap* owner) { return owner->overflow() || !owner->pool().lendsNow(); });

@@ -36,12 +36,11 @@ struct Request {
   std::uint32_t granules = 0;  ///< rounded
   SizeKind kind = SizeKind::kSmall;
   Stream stream;
-  Pool* pool = nullptr;           ///< where it is placed
-  Capture* capture = nullptr;     ///< the capture that it is part of, or null
-  std::uint32_t recorded_by = 0;  ///< number of the capture; 0 without one; kLent if a lending
-                                  ///< pool gives the block
-
-  bool overflow = false;  ///< it is placed in host memory, as the device is full
+  Pool* pool = nullptr;        ///< where it is placed
+  Capture* capture = nullptr;  ///< the capture that it is part of, or null
+  std::uint32_t part = 0;      ///< of the capture: its number, which marks the block; 0 without
+                               ///< a capture; kLent if a lending pool gives the block
+  bool overflow = false;       ///< it is placed in host memory, as the device is full
 
   /// Stands in place of a capture's number. The block is on loan from a lending pool to the default
   /// pool.

@@ -21,7 +21,7 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
 // A block in use remembers in `epoch` which capture it was allocated in.
 [[gnu::always_inline]] inline void Heap::begin(Block& block, const Request& request) noexcept {
   block.use = ownership::heapsOwn(request.bytes, request.stream);
-  block.epoch = request.recorded_by;
+  block.epoch = request.part;
   layout(request.kind).count(Counts::block(block.bytes(), request.bytes, +1));
   if (request.kind == SizeKind::kLarge && onPages() && request.capture == nullptr) noteRound(block);
   if (observer_ != nullptr) [[unlikely]]

@@ -130,8 +130,8 @@ class HeapTable final : public OfferBoard {
     const MutexLock lock(list_mutex_);
     return offering_[heap.number()] != std::uint8_t(Offer::kNothing);
   }
-  /// The parked heaps that can serve the pool. A parked heap keeps its backing, and one of the
-  /// default pool's serves only that pool again.
+  /// The parked heaps that the pool may have. A parked heap keeps its backing, and one of the
+  /// default pool's is for that pool only.
   std::vector<Heap*>& parkedLike(const Pool& pool, bool overflow) CISTERN_REQUIRES(mutex_) {
     return parked_[(overflow ? 4u : 0u) + (pool.isDefault() ? 2u : 0u) +
                    (pool.onPages() ? 1u : 0u)];

@@ -115,7 +115,7 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   }
   Request request = requestOf(engine, bytes, stream, *route.pool);
   request.capture = route.recording.get();
-  request.recorded_by = route.part;
+  request.part = route.part;
   refuseBeyondDevice(engine, request);
   Heap& heap = heapFor(engine, request);
   Block* block = nullptr;

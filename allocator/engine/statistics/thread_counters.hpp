@@ -15,7 +15,7 @@
 // A thread has its counters as long as it lives, for another allocator when theirs is gone. So a
 // thread may take the biased lock before it knows whether the allocator still is there
 // (fast_path.hpp). The counters keep the caches that the thread has of that allocator, until they
-// serve another.
+// are another's.
 #pragma once
 
 #include <array>
@@ -85,7 +85,7 @@ struct alignas(64) ThreadCounters {
   constexpr ThreadCounters() noexcept : biased_lock(true) {}
   ThreadCounters(Totals& all, std::int64_t first_step) noexcept : totals(&all), step(first_step) {}
   Kind& of(SizeKind kind) { return kinds[std::size_t(kind)]; }
-  /// The thread ends, or its counters serve another allocator: no cache is its any more.
+  /// The thread ends, or its counters become another allocator's: no cache is its any more.
   void letCachesGo() noexcept;
 
   BiasedLock biased_lock;

@@ -85,7 +85,7 @@ class Totals {
   /// have it back.
   void countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes,
                     bool refused = false) noexcept;
-  /// It serves the other kind of sizes from now on.
+  /// It is for the other kind of sizes from now on.
   void moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept;
 
   // ---- Reading ---------------------------------------------------------------------------------
