@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/pinned/counting.hpp"
 
 namespace cistern {
 namespace {

@@ -12,6 +12,7 @@
 //   blocks held == allocation, blocks held and pending == active
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -24,8 +25,20 @@
 #include "allocator/pinned/uses.hpp"
 #include "cistern/options.hpp"
 #include "cistern/pinned.hpp"
+#include "cistern/statistics.hpp"
 
 namespace cistern {
+
+/// One statistic goes up, or down.
+inline void rise(StatValue& stat, std::uint64_t by) noexcept {
+  stat.current += std::int64_t(by);
+  stat.allocated += std::int64_t(by);
+  stat.peak = std::max(stat.peak, stat.current);
+}
+inline void fall(StatValue& stat, std::uint64_t by) noexcept {
+  stat.current -= std::int64_t(by);
+  stat.freed += std::int64_t(by);
+}
 
 /// The memory of one hostMalloc. `kind`: of the layout that it is in.
 struct PinnedSegment : Segment {

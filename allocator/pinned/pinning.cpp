@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "allocator/base/supplied.hpp"
-#include "allocator/pinned/counting.hpp"
 #include "allocator/pinned/pinned_memory.hpp"
 
 namespace cistern {

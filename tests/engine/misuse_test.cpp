@@ -1,5 +1,5 @@
 // Wrong pointers: reported with all that is known, and nothing else changed by them.
-#include "allocator/engine/heap/free_log.hpp"
+#include "allocator/engine/heap/frees.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

@@ -16,12 +16,10 @@
 #include "allocator/engine/ground/observer.hpp"
 #include "allocator/engine/ground/request.hpp"
 #include "allocator/engine/heap/completion.hpp"
-#include "allocator/engine/heap/counted_layout.hpp"
-#include "allocator/engine/heap/free_log.hpp"
+#include "allocator/engine/heap/frees.hpp"
 #include "allocator/engine/heap/heap_identity.hpp"
-#include "allocator/engine/heap/leaving_segments.hpp"
+#include "allocator/engine/heap/heap_memory.hpp"
 #include "allocator/engine/heap/low_water.hpp"
-#include "allocator/engine/heap/recent_frees.hpp"
 #include "allocator/engine/heap/rounds.hpp"
 
 namespace cistern {

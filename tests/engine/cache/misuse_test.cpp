@@ -5,7 +5,7 @@
 
 #include "allocator/base/sanitizers.hpp"
 #include "allocator/base/thread_number.hpp"
-#include "allocator/engine/heap/free_log.hpp"
+#include "allocator/engine/heap/frees.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {

@@ -1,10 +1,9 @@
 // A heap's memory of who freed what.
-#include "allocator/engine/heap/free_log.hpp"
-
 #include <new>
 #include <thread>
 
 #include "allocator/base/thread_number.hpp"
+#include "allocator/engine/heap/frees.hpp"
 #include "allocator/layout/block.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/host_memory/host_memory.hpp"

@@ -1,6 +1,6 @@
 // What a heap remembers of its last frees, page by page.
 #include "allocator/base/bounds.hpp"
-#include "allocator/engine/heap/free_log.hpp"
+#include "allocator/engine/heap/frees.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/host_memory/host_memory.hpp"
 #include "tests/support/skipped.hpp"

@@ -1,10 +1,12 @@
-// A heap's memory for one kind of sizes, and what the statistics know of it.
+// A heap's memory for one kind of sizes, and what the statistics know of it. Also the segments that
+// are on their way from the heap to the device.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 
 #include "allocator/base/check.hpp"
+#include "allocator/engine/ground/heap_segment.hpp"
 #include "allocator/engine/ground/ownership.hpp"
 #include "allocator/engine/statistics/totals.hpp"
 #include "allocator/layout/layout.hpp"
@@ -81,6 +83,30 @@ class CountedLayout : public Layout {
   SplitFree counted_, counted_rises_;  ///< of the free blocks of segments in use
   std::uint64_t pieces_ = 0;           ///< segments or pages
   std::uint64_t reserved_bytes_ = 0;   ///< of the pieces
+};
+
+/// Segments that have left a heap for the device, and may come back: the device may refuse them.
+/// Guarded by the heap's lock.
+class LeavingSegments {
+ public:
+  /// Whether any segment is still leaving. While one is, the heap stays in its pool.
+  bool any() const { return count_ != 0; }
+  void begin() noexcept { ++count_; }
+  void end() noexcept { --count_; }
+  /// The device has refused to take back a segment that never became the heap's free memory. The
+  /// segment goes on leaving, and is offered again.
+  void refuse(HeapSegment& segment) noexcept { segment.next = std::exchange(refused_, &segment); }
+  HeapSegment* takeRefused() noexcept {
+    HeapSegment* const first = refused_;
+    if (first != nullptr) refused_ = static_cast<HeapSegment*>(first->next);
+    return first;
+  }
+  /// The refused segments, linked by `next`.
+  const Segment* refused() const { return refused_; }
+
+ private:
+  std::uint32_t count_ = 0;
+  HeapSegment* refused_ = nullptr;
 };
 
 }  // namespace cistern
