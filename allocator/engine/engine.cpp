@@ -69,10 +69,9 @@ Engine::~Engine() {
 
 void Engine::addRangesOf(const HeldMemory& held, std::vector<AddressRange>& ranges) const {
   const MutexLock lock(pages.mutex());
-  for (const pages::HeldRange* range : held.ranges) {
-    if (!range->isBound()) continue;
-    const pages::Mapping& at = range->mapping();
-    ranges.push_back({at.deviceAddress(), at.deviceAddress() + at.bytes()});
+  for (const pages::Mapping* at : held.mappings) {
+    if (!at->page->asleep)
+      ranges.push_back({at->deviceAddress(), at->deviceAddress() + at->bytes()});
   }
 }
 

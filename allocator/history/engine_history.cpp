@@ -57,7 +57,7 @@ void addMemory(History& to, const Heap& heap, const HeapSegment& segment) {
   Address from = 0, end = 0;
   Location at = Location::kDevice;
   pages::forEachMapping(range, range.base, range.end(), [&](const pages::Mapping& mapping) {
-    if (!mapping.isCurrent()) return;
+    if (!mapping.isThere()) return;
     if (mapping.deviceAddress() != end || locationOf(mapping.page->kind) != at) {
       add(from, end, at);
       from = mapping.deviceAddress();

@@ -18,7 +18,7 @@ struct AddressRange {
 
 struct HeapSegment;
 namespace pages {
-class HeldRange;
+struct Mapping;
 }
 
 /// How many graphs' footprints, and how many exports, hold a piece of memory.
@@ -29,15 +29,15 @@ struct HoldCounts {
   bool operator==(const HoldCounts&) const = default;
 };
 
-/// Memory that one holder keeps. Each segment, or range of addresses, is in it once.
+/// Memory that one holder keeps. Each segment, or mapping of a page, is in it once.
 struct HeldMemory {
-  std::vector<pages::HeldRange*> ranges;
+  std::vector<pages::Mapping*> mappings;
   std::vector<HeapSegment*> segments;
 };
 
-/// A graph's hold on addresses: its replays reach memory through them. They are bound to pages, or
-/// vacant while the pool sleeps; then the graph cannot be launched. A page that it reaches may also
-/// be mapped elsewhere in its pool, and hold blocks there.
+/// A graph's hold on addresses: its replays reach memory through them. While the pool sleeps, no
+/// memory is there, and the graph cannot be launched. A page that it reaches may also be mapped
+/// elsewhere in its pool, and hold blocks there.
 struct Footprint : HeldMemory {
   static constexpr HoldCounts::Kind kKind = &HoldCounts::graphs;
   std::vector<std::shared_ptr<void>> graphs;  ///< keeps alive what child graphs hold

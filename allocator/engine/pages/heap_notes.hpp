@@ -4,12 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <vector>
 
 #include "allocator/engine/pages/cost.hpp"
-#include "allocator/engine/pages/sleeping_page.hpp"
+#include "allocator/engine/pages/page.hpp"
 
 namespace cistern::pages {
 
@@ -33,11 +32,10 @@ struct HeapNotes {
 
   std::array<PageRange*, kSizeKindCount> newest{};
   std::array<std::uint32_t, kSizeKindCount> most_backed{};
-  std::uint32_t incarnation = 0;     ///< of the heap, that most_backed is of
-  std::uint64_t missed_at = 0;       ///< how many requests its rounds had noted at the last miss
-  bool late = false;                 ///< the heap freezes at kFreezesLate
-  CostController restless;           ///< of misses since the heap last was at rest, or froze
-  std::list<SleepingPage> sleeping;  ///< pages that lay in the heap when its pool fell asleep
+  std::uint32_t incarnation = 0;  ///< of the heap, that most_backed is of
+  std::uint64_t missed_at = 0;    ///< how many requests its rounds had noted at the last miss
+  bool late = false;              ///< the heap freezes at kFreezesLate
+  CostController restless;        ///< of misses since the heap last was at rest, or froze
 };
 
 /// The notes, by the heaps' numbers. The first note of a heap gives notes to all earlier heaps too.
@@ -59,13 +57,6 @@ class NotesTable {
   }
   /// Pre: something was noted of it.
   const HeapNotes& of(const Heap& heap) const { return *all_[heap.number()]; }
-  /// Calls visit(SleepingPage&) for each page of pools that sleep.
-  template <class Visit>
-  void forEachSleeping(Visit visit) const {
-    for (const auto& notes : all_) {
-      for (SleepingPage& page : notes->sleeping) visit(page);
-    }
-  }
   std::size_t hostBytes() const { return all_.size() * (sizeof(HeapNotes) + sizeof(void*)); }
 
  private:

@@ -96,49 +96,44 @@ class MappingTable {
     std::iter_swap(all.begin(), std::ranges::find(all, &mapping));
   }
 
-  /// Adds one hold of that kind to the mapping. Pre: it is current. Throws std::bad_alloc, changing
-  /// nothing.
-  HeldRange& hold(Mapping& mapping, HoldCounts::Kind kind) {
+  /// Adds one hold of that kind to the mapping. Pre: it is current.
+  void hold(Mapping& mapping, HoldCounts::Kind kind) noexcept {
     CISTERN_CHECK(mapping.isCurrent());
-    if (mapping.held == nullptr) {
-      mapping.held = &held_.emplace_front(mapping);
-      mapping.held->self = held_.begin();
-    }
     ++(mapping.holds.*kind);
     ++(mapping.page->holds.*kind);
-    return *mapping.held;
   }
-  /// Removes one hold of that kind from the range, bound or vacant.
-  void letGo(HeldRange& range, HoldCounts::Kind kind) noexcept {
-    HoldCounts& holds = range.isBound() ? range.mapping().holds : range.vacant().holds;
-    CISTERN_CHECK(holds.*kind > 0);
-    --(holds.*kind);
-    if (range.isBound()) --(range.mapping().page->holds.*kind);
-    if (holds.any()) return;
-    if (range.isBound()) noteStale(range.mapping());
-    (range.isBound() ? range.mapping().held : range.vacant().held) = nullptr;
-    held_.erase(range.self);
+  /// Removes one hold of that kind.
+  void letGo(Mapping& mapping, HoldCounts::Kind kind) noexcept {
+    CISTERN_CHECK(mapping.holds.*kind > 0);
+    --(mapping.holds.*kind);
+    --(mapping.page->holds.*kind);
+    noteStale(mapping);
   }
 
-  /// The mapping gives its holds up to a range that is vacant from now on. It may be stale then.
-  void vacate(Mapping& mapping, VacantRange& to) noexcept {
-    to.holds = std::exchange(mapping.holds, {});
-    to.capture = mapping.capture;
-    to.held = std::exchange(mapping.held, nullptr);
-    mapping.page->holds.graphs -= to.holds.graphs;
-    mapping.page->holds.exports -= to.holds.exports;
-    if (to.held != nullptr) to.held->vacate(to);
-    if (to.holds.any()) noteStale(mapping);
+  /// The page's memory is away from now on, or there again. Pre: it lies in a heap.
+  void setAsleep(PhysicalPage& page, bool asleep) noexcept {
+    page.asleep = asleep;
+    for (Mapping* mapping : page.mappings) mapping->accessible = !asleep;
+    tell(asleep ? MemoryAction::kPageUnmap : MemoryAction::kPageMap, *page.current,
+         Device::kCalled);
   }
-  /// The reverse: the range is bound to the mapping from now on.
-  void bind(VacantRange& from, Mapping& to) noexcept {
-    if (to.removable() && from.holds.any()) used_.splice(used_.end(), stale_, to.self);
-    to.holds = std::exchange(from.holds, {});
-    to.capture = from.capture;
-    to.held = std::exchange(from.held, nullptr);
-    to.page->holds.graphs += to.holds.graphs;
-    to.page->holds.exports += to.holds.exports;
-    if (to.held != nullptr) to.held->bind(to);
+  /// The page goes, and its mapping. Pre: asleep, not made; nobody holds it.
+  void forget(PhysicalPage& page) noexcept {
+    CISTERN_CHECK(page.asleep && !page.made);
+    noteStale(*std::exchange(page.current, nullptr));
+    while (!page.mappings.empty()) removeMapping(*page.mappings.back());
+    removePage(page);
+  }
+  /// The first page becomes as large as both are. Pre: as forget(), of both; each has one mapping,
+  /// and the second lies behind the first.
+  void join(PhysicalPage& first, PhysicalPage& second) noexcept {
+    Mapping& at = *first.current;
+    std::uint32_t unit = at.end_unit;
+    first.units += second.units;
+    first.settled = first.settled && second.settled;
+    at.end_unit += second.units;
+    forget(second);
+    for (; unit < at.end_unit; ++unit) at.range->slots[unit] = &at;
   }
 
   PageRange& addRange() { return ranges_.emplace_back(); }
@@ -158,10 +153,9 @@ class MappingTable {
     return bytes;
   }
 
-  /// Checks what page.hpp promises; aborts on a broken invariant. `vacant`: how many ranges that
-  /// somebody holds are vacant.
-  void audit(std::size_t vacant = 0) const {
-    std::size_t mappings = 0, removable = 0, bound = 0;
+  /// Checks what page.hpp promises; aborts on a broken invariant.
+  void audit() const {
+    std::size_t mappings = 0, removable = 0;
     std::uint64_t covered = 0, slots = 0;
     bool placed_found = false;
     for (const PhysicalPage& page : pages_) {
@@ -179,16 +173,15 @@ class MappingTable {
         removable += mapping->removable() ? 1 : 0;
         holds.graphs += mapping->holds.graphs;
         holds.exports += mapping->holds.exports;
-        CISTERN_CHECK((mapping->held != nullptr) == mapping->holds.any());
-        bound += mapping->held ? 1 : 0;
-        if (mapping->held)
-          CISTERN_CHECK(mapping->held->isBound() && &mapping->held->mapping() == mapping);
+        CISTERN_CHECK(page.asleep ? !mapping->accessible && (page.made || !mapping->mapped)
+                                  : mapping->mapped);
         if (!mapping->holds.any()) continue;
         // Somebody reaches the page here: it is mapped, and in use in this pool or nowhere.
-        CISTERN_CHECK(mapping->accessible && page.current != nullptr);
+        CISTERN_CHECK((mapping->accessible || page.asleep) && page.current != nullptr);
         CISTERN_CHECK(&page.current->range->home->pool() == &mapping->range->home->pool());
       }
       CISTERN_CHECK(current_found && holds == page.holds);
+      CISTERN_CHECK(page.asleep ? page.current != nullptr : page.made);
       placed_found |= page.current != nullptr;
       CISTERN_CHECK(placed_found == (page.current != nullptr));
     }
@@ -198,7 +191,7 @@ class MappingTable {
     }
     CISTERN_CHECK(slots == covered && mappings == stale_.size() + used_.size());
     CISTERN_CHECK(std::ranges::all_of(stale_, &Mapping::removable));
-    CISTERN_CHECK(removable == stale_.size() && held_.size() == bound + vacant);
+    CISTERN_CHECK(removable == stale_.size());
   }
 
  private:
@@ -216,7 +209,6 @@ class MappingTable {
   std::list<PageRange> ranges_;
   std::list<Mapping> stale_;  ///< removable, the oldest first
   std::list<Mapping> used_;   ///< the others: current, or held
-  std::list<HeldRange> held_;
 };
 
 }  // namespace cistern::pages

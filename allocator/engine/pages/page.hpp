@@ -25,6 +25,8 @@
 //   - A page that has a current mapping is of a kind that its heap may have:
 //     mayHold(pagesOf(heap), page.kind).
 //   - mapping.at_rest  =>  it is its page's home.
+//   - A page that is asleep keeps its mappings, through which nothing is accessible, until its pool
+//     wakes. The device may not have the page then (!made), and has unmapped what is not `mapped`.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +38,6 @@
 #include "allocator/engine/ground/holds.hpp"
 #include "allocator/engine/ground/page_kind.hpp"
 #include "allocator/engine/heap/heap.hpp"
-#include "allocator/engine/pages/held_range.hpp"
 
 namespace cistern {
 struct SharedPage;
@@ -68,6 +69,10 @@ struct PhysicalPage {
   std::uint64_t considered = 0;  ///< the last window that it was counted for as a revival. A page
                                  ///< may have several stale mappings in one window
   std::weak_ptr<const SharedPage> exported{};  ///< to other processes, while any holds it
+  bool asleep = false;                         ///< its pool sleeps, and its memory is away
+  /// The device has it. Of pages asleep, these are the ones that it has not taken back, or has made
+  /// for a wake that did not come to its end.
+  bool made = true;
 
   /// Whether the page is in no heap. Between misses, a spare page is left over: the device did not
   /// take it back, or did not unmap it.
@@ -110,8 +115,8 @@ struct Mapping {
   /// free.
   std::uint64_t last_use = 0;
   HoldCounts holds;           ///< footprints, and exports, that it is part of
-  HeldRange* held = nullptr;  ///< what these know it by; null if nobody holds it
   std::uint32_t capture = 0;  ///< of the last of these footprints
+  bool mapped = true;         ///< the device has mapped it; see PhysicalPage::made
   bool accessible = false;    ///< the device may read and write through it
   bool at_rest = false;       ///< a low water leaves it as it is
   std::list<Mapping>::iterator self;
@@ -122,6 +127,8 @@ struct Mapping {
   Address placeEnd() const { return range->placeOfUnit(end_unit); }
   Address deviceAddress() const { return range->deviceOfUnit(unit); }
   bool isCurrent() const { return page->current == this; }
+  /// Whether blocks have memory there now: they have none while their pool sleeps.
+  bool isThere() const { return isCurrent() && !page->asleep; }
   bool isHome() const { return &page->home() == this; }
   /// Whether it may go once its last use is complete.
   bool removable() const { return !isCurrent() && !holds.any(); }

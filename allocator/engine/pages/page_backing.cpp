@@ -10,7 +10,6 @@
 #include "allocator/device/page_trial.hpp"
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/placing.hpp"
-#include "allocator/engine/pages/sleeping.hpp"
 
 namespace cistern {
 
@@ -167,17 +166,17 @@ void PageBacking::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind
   forEachMapping(rangeOf(block), block.address(), block.end(), [&](Mapping& mapping) {
     mutex_.assertHeld();
     if (capture != 0 && mapping.holds.graphs > 0 && mapping.capture == capture) return;
-    if (by.ranges.size() == by.ranges.capacity()) by.ranges.reserve(2 * by.ranges.size() + 1);
-    by.ranges.push_back(&state_.table.hold(mapping, kind));
+    by.mappings.push_back(&mapping);
+    state_.table.hold(mapping, kind);
     if (capture != 0) mapping.capture = capture;
   });
 }
 
 void PageBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
-  if (by.ranges.empty()) return;
+  if (by.mappings.empty()) return;
   const MutexLock lock(mutex_);
-  for (HeldRange* range : by.ranges) state_.table.letGo(*range, kind);
-  by.ranges.clear();
+  for (Mapping* mapping : by.mappings) state_.table.letGo(*mapping, kind);
+  by.mappings.clear();
 }
 
 bool PageBacking::isHeld(const Block& block) const {
@@ -210,8 +209,7 @@ PageCounts PageBacking::counts() const {
 std::uint64_t PageBacking::asleepBytes() const {
   const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
-  state_.notes.forEachSleeping(
-      [&](const SleepingPage& page) { bytes += page.kept ? 0 : page.bytes(); });
+  for (const PhysicalPage& page : state_.table.pages()) bytes += page.made ? 0 : page.bytes();
   return bytes;
 }
 
@@ -326,14 +324,11 @@ void PageBacking::shutDown(bool driver) noexcept {
   if (!state_.table.pages().empty() && !insist([&] { return device.synchronizeDevice(); })) return;
   for (const PhysicalPage& page : state_.table.pages()) {
     for (const Mapping* mapping : page.mappings) {
-      insist([&] { return device.unmap(mapping->deviceAddress(), mapping->bytes()); });
+      if (mapping->mapped)
+        insist([&] { return device.unmap(mapping->deviceAddress(), mapping->bytes()); });
     }
-    insist([&] { return device.releasePage(page.handle); });
+    if (page.made) insist([&] { return device.releasePage(page.handle); });
   }
-  state_.notes.forEachSleeping([&](SleepingPage& page) {
-    mutex_.assertHeld();
-    giveUp(state_, page);
-  });
   for (const PageRange& range : state_.table.ranges()) {
     insist([&] { return device.freeReservation(range.device_base, range.reserved_bytes); });
   }
@@ -343,15 +338,6 @@ void PageBacking::shutDown(bool driver) noexcept {
 
 namespace {
 
-// Whether a page that lay there when the pool fell asleep covers that unit.
-bool isVacant(const State& state, const PageRange& range, std::uint32_t unit) {
-  return std::ranges::any_of(state.notes.of(*range.home).sleeping, [&](const SleepingPage& page) {
-    return std::ranges::any_of(page.at, [&](const VacantRange& at) {
-      return at.range == &range && at.unit <= unit && unit < at.end_unit;
-    });
-  });
-}
-
 // The bytes that the current mapping adds to the memory of a heap that is awake.
 std::uint64_t backedBy(const Mapping& current) {
   const Heap& heap = *current.range->home;
@@ -359,39 +345,22 @@ std::uint64_t backedBy(const Mapping& current) {
   return heap.asleep() ? 0 : current.bytes();
 }
 
-void auditSleeping(const SleepingPage& page) {
-  CISTERN_CHECK(page.current < page.at.size());
-  for (const VacantRange& at : page.at) {
-    CISTERN_CHECK(at.end_unit - at.unit == page.units && at.end_unit <= at.range->units());
-    CISTERN_CHECK(&at.range->home->pool() == &page.heap->pool() && page.heap->pool().asleep);
-    CISTERN_CHECK(page.kept || !at.mapped);
-    CISTERN_CHECK((at.held != nullptr) == at.holds.any());
-    if (at.held) CISTERN_CHECK(!at.held->isBound() && &at.held->vacant() == &at);
-    for (std::uint32_t unit = at.unit; unit < at.end_unit; ++unit)
-      CISTERN_CHECK(at.range->slots[unit] == nullptr);
-  }
-}
-
-}  // namespace
-
-// In a heap that sleeps: what is in use has a page, or is vacant; nothing is free.
-void PageBacking::auditAsleep(const PageRange& range, const Block& block) const {
+// In a heap that sleeps what is in use has a page, which may be asleep, and nothing is free.
+void auditAsleep(const PageRange& range, const Block& block) {
   CISTERN_CHECK(!block.isFree());
   if (block.isHole()) return;
   std::uint32_t unit = range.unitAt(block.address());
   for (; unit < range.unitAt(block.end() + kUnit - 1); ++unit) {
     const Mapping* const mapping = range.slots[unit];
-    CISTERN_CHECK(mapping != nullptr ? mapping->isCurrent() : isVacant(state_, range, unit));
+    CISTERN_CHECK(mapping != nullptr && mapping->isCurrent());
   }
 }
 
+}  // namespace
+
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
-  std::size_t vacant = 0;
-  state_.notes.forEachSleeping([&](const SleepingPage& page) {
-    for (const VacantRange& at : page.at) vacant += at.held ? 1 : 0;
-  });
-  state_.table.audit(vacant);
+  state_.table.audit();
   std::uint64_t backed = 0;
   for (const PageRange& range : state_.table.ranges()) {
     range.home->mutex().assertHeld();
@@ -417,7 +386,8 @@ void PageBacking::audit(std::uint64_t reserved) const {
   std::uint64_t bytes = 0, host = 0;
   std::map<Heap*, std::pair<std::uint64_t, std::uint64_t>> host_of;  // pages, and their bytes
   for (const PhysicalPage& page : state_.table.pages()) {
-    bytes += page.bytes();
+    bytes += page.made ? page.bytes() : 0;
+    CISTERN_CHECK(!page.asleep || page.current->range->home->pool().asleep);
     if (page.counted_by) {
       const bool on_host = page.kind != PageKind::kDevice;
       host_of[page.counted_by].first += on_host ? 1 : 0;
@@ -432,10 +402,6 @@ void PageBacking::audit(std::uint64_t reserved) const {
     heap->mutex().assertHeld();
     CISTERN_CHECK(std::pair(std::uint64_t{heap->host_pages}, heap->host_bytes) == on_host);
   }
-  state_.notes.forEachSleeping([&](const SleepingPage& page) {
-    bytes += page.kept ? page.bytes() : 0;
-    auditSleeping(page);
-  });
   CISTERN_CHECK(reserved == bytes && reserved - host <= state_.core.limit.reserved());
   CISTERN_CHECK(host <= state_.core.hostPageBytes());
   CISTERN_CHECK(backed == 0);

@@ -111,8 +111,6 @@ class PageBacking {
                      std::list<pages::PhysicalPage>& made);
   void giveBack(std::list<pages::PhysicalPage>& made, Heap& heap, SizeKind kind) noexcept;
   bool emptyHeap(Heap& heap);
-  void auditAsleep(const pages::PageRange& range, const Block& block) const
-      CISTERN_REQUIRES(mutex_);
 
   Core& core_;
   mutable Mutex mutex_{LockRank::kPages};

@@ -38,12 +38,12 @@ void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
 }
 
 bool State::remove(Mapping& mapping) noexcept {
-  if (!core.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
+  if (mapping.mapped && !core.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
   table.removeMapping(mapping);
   return true;
 }
 
-bool State::release(PhysicalPage& page) noexcept {
+bool State::returnToDevice(PhysicalPage& page) noexcept {
   if (!core.device.releasePage(page.handle)) return false;
   if (Heap* heap = page.counted_by) {
     const MutexLock lock(heap->mutex());
@@ -51,6 +51,11 @@ bool State::release(PhysicalPage& page) noexcept {
   }
   core.noteReturned(page.kind, page.bytes());
   ++counters.returned;
+  return true;
+}
+
+bool State::release(PhysicalPage& page) noexcept {
+  if (!returnToDevice(page)) return false;
   table.removePage(page);
   return true;
 }

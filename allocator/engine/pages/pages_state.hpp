@@ -73,8 +73,10 @@ struct State {
   }
   /// Unmaps and forgets a mapping. False when the device does not unmap it. Pre: removable.
   bool remove(Mapping& mapping) noexcept;
-  /// Gives a page without a mapping back to the device. False, and it stays a spare, when the
+  /// Gives a page that is mapped nowhere back to the device. False, changing nothing, when the
   /// device does not take it.
+  bool returnToDevice(PhysicalPage& page) noexcept;
+  /// The same for a page without a mapping, which is forgotten, or stays a spare.
   bool release(PhysicalPage& page) noexcept;
 };
 

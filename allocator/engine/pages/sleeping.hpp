@@ -2,9 +2,6 @@
 // which, and keeps their contents. All of it is done under the backing's lock.
 #pragma once
 
-#include <list>
-#include <vector>
-
 #include "allocator/base/steps.hpp"
 #include "allocator/engine/pages/pages_state.hpp"
 
@@ -28,44 +25,25 @@ void forEachCurrent(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   noteSteps(steps);
 }
 
-/// A record for the page, for putAway. Throws std::bad_alloc.
-std::list<SleepingPage> recordFor(const PhysicalPage& page);
-/// Unmaps the page, and gives it back to the device. Null, and the page is as before but for
-/// mappings that nobody holds, if the device does not unmap it. Otherwise `record` moves to the end
-/// of HeapNotes::sleeping, whether the device takes the page back or not. Pre: no queued work uses
-/// the page; the heap sleeps; `record` was made for it.
-SleepingPage* putAway(State& state, PhysicalPage& page, std::list<SleepingPage>& record) noexcept;
+/// Unmaps the page, and gives it back to the device. False, and the page is as before but for
+/// mappings that nobody holds, if the device does not unmap it. Otherwise it is asleep, whether the
+/// device takes it back or not. Pre: no queued work uses the page; the heap sleeps.
+bool putAway(State& state, PhysicalPage& page) noexcept;
 
 /// How many units a page may have that comes back for several: a 32nd of `units`, the units that
 /// come back in all, but at least 32 MiB and at most 256 MiB.
 std::uint32_t mostJoined(std::uint64_t units);
-/// Whether the two can come back as one page of at most `most` units: nobody holds them, neither is
-/// there, and the second lies behind the first.
-bool canJoin(const SleepingPage& first, const SleepingPage& second, std::uint32_t most);
-/// Makes them one. Pre: canJoin.
-void join(SleepingPage& first, SleepingPage& second) noexcept;
-/// Makes the page, if it is not there, and maps it wherever it lies. Pre: the limit has admitted
-/// it, if it is not there. After a failure it has what it has: take back what is left by undo().
+/// Whether the two can come back as one page of at most `most` units (MappingTable::join): nobody
+/// holds them, the device has neither, and the second lies behind the first.
+bool canJoin(const PhysicalPage& first, const PhysicalPage& second, std::uint32_t most);
+/// Makes the page, if the device does not have it, and maps it wherever it lies. Pre: asleep; the
+/// limit has admitted it. After a failure it has what it has: giveUp() takes back what is left.
 /// Throws std::bad_alloc for the text of a failure.
-Status makeAndMap(State& state, SleepingPage& page);
-/// Gives the page back to the device, as far as the device takes it. Pre: no queued work uses it.
-void giveUp(State& state, SleepingPage& page) noexcept;
+Status makeAndMap(State& state, PhysicalPage& page);
+/// Gives the page back to the device, as far as the device takes it. Pre: asleep, and no queued
+/// work uses it.
+void giveUp(State& state, PhysicalPage& page) noexcept;
 
-/// The parts of what wakes: the records of a page that sleeps, and of its mappings.
-struct Waking {
-  SleepingPage* page = nullptr;
-  PhysicalPage* made = nullptr;
-  std::vector<Mapping*> mappings;  ///< one for each of page->at
-};
-/// Makes the records of a page that is there again, for bindAgain. Throws std::bad_alloc, changing
-/// nothing.
-Waking prepareWake(State& state, SleepingPage& page);
-/// Undoes that.
-void forgetWake(State& state, Waking& waking) noexcept;
-/// The page is the heap's again, and its holders' ranges are bound. Blocks in use lie in it; the
-/// holes in it are for fillHoles. Pre: the lock of the heap is held. The record of its sleep is for
-/// the caller to drop.
-void bindAgain(State& state, Waking& waking) noexcept;
 /// Holes of the heap that have a page behind them become free memory. Pre: prepared for two moves
 /// for each page; the heap is awake.
 void fillHoles(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());

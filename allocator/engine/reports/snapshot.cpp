@@ -37,7 +37,7 @@ BlockUse useOf(const Block& block) {
 
 // A block may be freed while its pool sleeps. Pre, if it sleeps: the page backing's lock is held.
 SnapshotBlock pictureOf(const Heap& heap, const Block& block, bool sleeps) {
-  const auto isThere = [](const pages::Mapping& mapping) { return mapping.isCurrent(); };
+  const auto isThere = [](const pages::Mapping& mapping) { return mapping.isThere(); };
   BlockUse use = useOf(block);
   std::uint64_t away = use == BlockUse::kUnmapped ? block.bytes() : 0;
   if (sleeps) away = block.bytes() - pages::bytesIn(block, isThere);

@@ -120,12 +120,12 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
   engine.hold(block, made->hold);
   made->bytes = block.bytes();
   made->base = toPointer(segmentOf(block).device_base);
-  const auto& ranges = made->hold.ranges;
+  const auto& mappings = made->hold.mappings;
   const MutexLock lock(engine.pages.mutex());
-  if (!ranges.empty()) made->base = toPointer(ranges.front()->mapping().deviceAddress());
+  if (!mappings.empty()) made->base = toPointer(mappings.front()->deviceAddress());
   made->offset = address - toAddress(made->base);
-  for (const pages::HeldRange* range : ranges) {
-    made->descriptors.push_back(exported(engine, *range->mapping().page));
+  for (const pages::Mapping* mapping : mappings) {
+    made->descriptors.push_back(exported(engine, *mapping->page));
     made->pages.push_back(*made->descriptors.back());
   }
   return made;

@@ -159,10 +159,9 @@ class FallingAsleep {
     pages::State& state = engine_.pages.state();
     const StayedMemory memory{planned.page->current->range->home->pool().id(), planned.address(),
                               planned.page->bytes(), planned.stays.value_or(WhyStayed::kRefused)};
-    const pages::SleepingPage* const asleep =
-        planned.stays ? nullptr : pages::putAway(state, *planned.page, planned.record);
-    if (asleep == nullptr || asleep->kept) return noteStayed(memory);
-    if (!planned.used) state.notes.of(*asleep->heap).sleeping.pop_back();
+    const bool away = !planned.stays && pages::putAway(state, *planned.page);
+    if (!away || planned.page->made) return noteStayed(memory);
+    if (!planned.used) state.table.forget(*planned.page);
   }
 
   void noteStayed(const StayedMemory& memory) noexcept {

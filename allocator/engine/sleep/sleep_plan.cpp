@@ -42,7 +42,6 @@ void SleepPlan::look(const std::vector<Heap*>& heaps) {
 void SleepPlan::add(PhysicalPage& page) {
   PlannedPage& planned = pages_.emplace_back();
   planned.page = &page;
-  planned.record = pages::recordFor(page);
   planned.used = page.holds.any();
   if (isExported(page)) planned.stays = WhyStayed::kExported;
   if (page.kind != PageKind::kDevice) planned.stays = WhyStayed::kOnHost;

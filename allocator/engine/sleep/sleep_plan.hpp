@@ -1,7 +1,6 @@
 // A look at pools that are about to sleep: which pages go, which stay, and which bytes are copied.
 #pragma once
 
-#include <list>
 #include <unordered_map>
 #include <vector>
 
@@ -13,8 +12,7 @@ namespace cistern {
 /// One page of the pools.
 struct PlannedPage {
   pages::PhysicalPage* page = nullptr;
-  std::list<pages::SleepingPage> record;  ///< one, for pages::putAway
-  bool used = false;                      ///< blocks in use lie in it, or somebody holds it
+  bool used = false;  ///< blocks in use lie in it, or somebody holds it
   std::optional<WhyStayed> stays;
 
   Address address() const { return page->current->deviceAddress(); }

@@ -1,7 +1,6 @@
 #include "allocator/engine/sleep/waking_up.hpp"
 
 #include <algorithm>
-#include <list>
 #include <mutex>
 #include <unordered_map>
 
@@ -14,11 +13,11 @@
 namespace cistern {
 namespace {
 
-using pages::SleepingPage;
-using pages::Waking;
+using pages::Mapping;
+using pages::PhysicalPage;
 
-AddressRange addressesOf(const SleepingPage& page) {
-  return {page.deviceAddress(), page.deviceAddress() + page.bytes()};
+AddressRange addressesOf(const Mapping& mapping) {
+  return {mapping.deviceAddress(), mapping.deviceAddress() + mapping.bytes()};
 }
 
 class WakingUp {
@@ -48,7 +47,7 @@ class WakingUp {
  private:
   // ---- Choosing ---------------------------------------------------------------------------------
 
-  // Pages whose blocks were all freed are not made: their addresses stay holes.
+  // Pages whose blocks were all freed are forgotten: their addresses stay holes.
   void choose() {
     const MutexLock still(engine_.pages.mutex());
     const MutexLock several(engine_.heaps_mutex);
@@ -57,32 +56,27 @@ class WakingUp {
       heaps_.insert(heaps_.end(), heaps.begin(), heaps.end());
     }
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
-    std::vector<SleepingPage*> all;
+    std::vector<PhysicalPage*> all;
     for (Heap* heap : heaps_) lookAt(*heap, all);
-    std::ranges::sort(all, [](const SleepingPage* a, const SleepingPage* b) {
-      const pages::VacantRange &x = a->currentRange(), &y = b->currentRange();
-      return x.range != y.range ? x.range->base < y.range->base : x.unit < y.unit;
-    });
+    wanted_.reserve(all.size());
     AscendingSearch search;
-    for (SleepingPage* page : all) {
-      if (page->kept || page->isHeld() || hasBlocks(*page, search)) wanted_.push_back(page);
+    for (PhysicalPage* page : all) {
+      const bool wanted = page->made || page->holds.any() || hasBlocks(*page->current, search);
+      wanted ? wanted_.push_back(page) : engine_.pages.state().table.forget(*page);
     }
     joinNeighbours();
-    std::ranges::sort(wanted_, {}, &SleepingPage::deviceAddress);
-    for (const SleepingPage* page : wanted_) ++pages_of_[page->heap];
+    std::ranges::sort(wanted_, {},
+                      [](const PhysicalPage* page) { return page->current->deviceAddress(); });
+    for (const PhysicalPage* page : wanted_) ++pages_of_[page->current->range->home];
     made_.assign(wanted_.size(), false);
   }
 
-  // Pages that the heap had, and those that it still has.
-  void lookAt(Heap& heap, std::vector<SleepingPage*>& asleep)
-      CISTERN_REQUIRES(engine_.pages.mutex()) {
+  // Pages that the heap had, and those that it still has: in the order of their places in a range.
+  void lookAt(Heap& heap, std::vector<PhysicalPage*>& asleep) {
     heap.mutex().assertHeld();
-    std::list<SleepingPage>& of_heap = engine_.pages.state().notes.of(heap).sleeping;
-    noteSteps(of_heap.size());
-    for (SleepingPage& page : of_heap) asleep.push_back(&page);
-    pages::forEachCurrent(heap, [&](const pages::Mapping& mapping) {
-      const Address at = mapping.deviceAddress();
-      stayed_.push_back({at, at + mapping.bytes()});
+    pages::forEachCurrent(heap, [&](const Mapping& mapping) {
+      if (mapping.page->asleep) return asleep.push_back(mapping.page);
+      stayed_.push_back(addressesOf(mapping));
       ++pages_of_[&heap];
     });
   }
@@ -90,26 +84,22 @@ class WakingUp {
   // Neighbours that nobody holds come back as one page: each page takes four calls. All that may
   // throw comes first.
   void joinNeighbours() CISTERN_REQUIRES(engine_.pages.mutex()) {
-    std::vector<SleepingPage*> left;
+    std::vector<PhysicalPage*> left;
     left.reserve(wanted_.size());
     std::uint64_t units = 0;
-    for (const SleepingPage* page : wanted_) units += page->units;
+    for (const PhysicalPage* page : wanted_) units += page->units;
     const std::uint32_t most = pages::mostJoined(units);
-    for (SleepingPage* page : wanted_) {
+    pages::MappingTable& table = engine_.pages.state().table;
+    for (PhysicalPage* page : wanted_) {
       const bool joins = !left.empty() && pages::canJoin(*left.back(), *page, most);
-      joins ? pages::join(*left.back(), *page) : left.push_back(page);
+      joins ? table.join(*left.back(), *page) : left.push_back(page);
     }
     wanted_.swap(left);
-    for (const Heap* heap : heaps_) {
-      engine_.pages.state().notes.of(*heap).sleeping.remove_if(
-          [](const SleepingPage& page) { return page.joined; });
-    }
   }
 
-  static bool hasBlocks(const SleepingPage& page, AscendingSearch& search) {
-    const pages::VacantRange& at = page.currentRange();
-    const Address from = at.range->placeOfUnit(at.unit), to = at.range->placeOfUnit(at.end_unit);
-    for (const Block* b = search.covering(*at.range, from); b && b->address() < to; b = b->next) {
+  static bool hasBlocks(const Mapping& at, AscendingSearch& search) {
+    const Block* b = search.covering(*at.range, at.place());
+    for (; b != nullptr && b->address() < at.placeEnd(); b = b->next) {
       if (!b->isHole()) return true;
     }
     return false;
@@ -136,28 +126,28 @@ class WakingUp {
 
   // False if there is no room for the page.
   bool make(std::size_t number) CISTERN_REQUIRES(engine_.pages.mutex()) {
-    SleepingPage& page = *wanted_[number];
-    const bool anew = !page.kept;
+    PhysicalPage& page = *wanted_[number];
+    const bool anew = !page.made;
     if (anew && !engine_.limit.admit(page.bytes())) return false;
     made_[number] = true;
     const Status done = makeAndMap(page);
-    if (anew && page.kept) report_.mapped += page.bytes();
+    if (anew && page.made) report_.mapped += page.bytes();
     if (done.ok()) return true;
     if (done.error().kind == ErrorKind::kOutOfMemory) return false;
     throw DeviceFailure(done.error());
   }
 
   // A page that did not come takes nothing of the limit.
-  Status makeAndMap(SleepingPage& page) CISTERN_REQUIRES(engine_.pages.mutex()) {
+  Status makeAndMap(PhysicalPage& page) CISTERN_REQUIRES(engine_.pages.mutex()) {
     struct Admitted {
       ~Admitted() {
-        if (anew && !page.kept) limit.noteReturned(page.bytes());
+        if (anew && !page.made) limit.noteReturned(page.bytes());
       }
       Limit& limit;
-      const SleepingPage& page;
+      const PhysicalPage& page;
       const bool anew;
     };
-    const Admitted admitted{engine_.limit, page, !page.kept};
+    const Admitted admitted{engine_.limit, page, !page.made};
     return pages::makeAndMap(engine_.pages.state(), page);
   }
 
@@ -171,7 +161,7 @@ class WakingUp {
 
   std::vector<AddressRange> addresses() const {
     std::vector<AddressRange> ranges;
-    for (const SleepingPage* page : wanted_) ranges.push_back(addressesOf(*page));
+    for (const PhysicalPage* page : wanted_) ranges.push_back(addressesOf(*page->current));
     return merged(ranges);
   }
 
@@ -204,18 +194,8 @@ class WakingUp {
     const MutexLock still(engine_.pages.mutex());
     const MutexLock several(engine_.heaps_mutex);
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
-    pages::State& state = engine_.pages.state();
-    std::vector<Waking> waking;
-    waking.reserve(wanted_.size());
-    try {
-      for (SleepingPage* page : wanted_) waking.push_back(pages::prepareWake(state, *page));
-      for (Heap* heap : heaps_) prepare(*heap);
-    } catch (...) {
-      for (Waking& one : waking) pages::forgetWake(state, one);
-      throw;
-    }
-    for (Waking& one : waking) pages::bindAgain(state, one);
-    for (const Heap* heap : heaps_) state.notes.of(*heap).sleeping.clear();
+    for (Heap* heap : heaps_) prepare(*heap);  // the last that may throw
+    for (PhysicalPage* page : wanted_) engine_.pages.state().table.setAsleep(*page, false);
     for (Heap* heap : heaps_) wake(*heap);
     for (const SleepingPool* of : pools_) of->pool->asleep = false;
   }
@@ -244,7 +224,7 @@ class WakingUp {
 
   std::uint64_t missing() const {
     std::uint64_t bytes = 0;
-    for (const SleepingPage* page : wanted_) bytes += page->kept ? 0 : page->bytes();
+    for (const PhysicalPage* page : wanted_) bytes += page->made ? 0 : page->bytes();
     return bytes;
   }
 
@@ -252,7 +232,7 @@ class WakingUp {
   const std::vector<SleepingPool*>& pools_;
   WakeReport& report_;
   std::vector<Heap*> heaps_;
-  std::vector<SleepingPage*> wanted_;  ///< by address on the device
+  std::vector<PhysicalPage*> wanted_;  ///< by address on the device
   std::vector<AddressRange> stayed_;   ///< pages of the pools that are there, in no order
   std::unordered_map<const Heap*, std::size_t> pages_of_;  ///< of both
   std::vector<bool> made_;  ///< which of wanted_ this wake has begun to make

@@ -58,7 +58,7 @@ TEST_CASE("a page that a graph reaches may move in its pool, and not beyond", "[
   rig.table.hold(held, Footprint::kKind);
   CHECK(rig.found() == Units{0});
   CHECK_FALSE(held.page->mayLeave());
-  rig.table.letGo(*held.held, Footprint::kKind);
+  rig.table.letGo(held, Footprint::kKind);
   CHECK(rig.found() == Units{0});
   CHECK(held.page->mayLeave());
 }

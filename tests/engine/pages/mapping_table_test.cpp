@@ -65,9 +65,9 @@ TEST_CASE("what a graph holds is not stale, and is the youngest when it is let g
   ledger.table.audit();
   ledger.table.makeStale(other);
   ledger.table.makeCurrent(other);
-  ledger.table.letGo(*held.held, Footprint::kKind);
+  ledger.table.letGo(held, Footprint::kKind);
   CHECK((ledger.stale().empty() && page.holds.graphs == 1));
-  ledger.table.letGo(*held.held, Footprint::kKind);
+  ledger.table.letGo(held, Footprint::kKind);
   CHECK(ledger.stale() == StaleOnes{&held});
   CHECK(page.mayLeave());
 }

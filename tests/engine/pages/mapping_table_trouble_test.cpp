@@ -41,7 +41,7 @@ TEST_CASE("among random steps the ledger always says what holds", "[engine][part
         break;
       case 4:
         if (some && some->holds.graphs > 0)
-          ledger.table.letGo(*some->held, Footprint::kKind);
+          ledger.table.letGo(*some, Footprint::kKind);
         else if (page.current)
           ledger.table.hold(*page.current, Footprint::kKind);
         break;
