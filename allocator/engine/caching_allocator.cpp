@@ -8,7 +8,6 @@
 #include "allocator/base/process.hpp"
 #include "allocator/engine/cross_stream/deferral.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
-#include "allocator/engine/overflow/need.hpp"
 #include "allocator/engine/overflow/overflow.hpp"
 #include "allocator/engine/reports/accounting.hpp"
 #include "allocator/engine/reports/misuse.hpp"
@@ -93,7 +92,6 @@ void CachingAllocator::setMisuseHook(MisuseHook hook) {
 // ---- What there is -----------------------------------------------------------------------------
 
 void CachingAllocator::resetPeakStats() { engine_->here("resetPeakStats").totals.resetPeaks(); }
-std::uint64_t CachingAllocator::takePeak() { return cistern::takePeak(engine_->here("takePeak")); }
 void CachingAllocator::resetAccumulatedStats() {
   engine_->here("resetAccumulatedStats").totals.resetAccumulated();
 }

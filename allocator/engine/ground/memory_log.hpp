@@ -15,30 +15,31 @@
 
 namespace cistern {
 
-/// Thread-safe. While it is off, and nobody listens, one load is all that it costs.
+/// Thread-safe. While it is off, and nobody listens, two loads are all that it costs.
 class MemoryLog {
  public:
   static constexpr std::size_t kLeast = 65'536;
 
   /// Whether somebody wants to know.
-  bool on() const noexcept { return on_.load(std::memory_order_relaxed) != 0; }
+  bool on() const noexcept {
+    return keeps_.load(std::memory_order_relaxed) ||
+           listener_.load(std::memory_order_relaxed) != nullptr;
+  }
   void set(bool on) {
     const MutexLock lock(mutex_);
-    mark(kKeeps, on);
+    keeps_.store(on, std::memory_order_relaxed);
     if (!on) events_ = {};
   }
   /// Tells `listener` of each event from now on, or (null) nobody. It outlives the log.
   void listen(Observer* listener) noexcept {
-    const MutexLock lock(mutex_);
     listener_.store(listener, std::memory_order_relaxed);
-    mark(kListens, listener != nullptr);
   }
   /// If the host is short of memory, the event is lost.
   void note(const MemoryEvent& event) noexcept {
     if (Observer* const listener = listener_.load(std::memory_order_relaxed))
       listener->changed(event);
     const MutexLock lock(mutex_);
-    if ((on_.load(std::memory_order_relaxed) & kKeeps) == 0) return;
+    if (!keeps_.load(std::memory_order_relaxed)) return;
     if (events_.size() == 2 * kLeast) events_.erase(events_.begin(), events_.begin() + kLeast);
     try {
       events_.push_back(event);
@@ -51,13 +52,7 @@ class MemoryLog {
   }
 
  private:
-  static constexpr std::uint8_t kKeeps = 1, kListens = 2;
-  void mark(std::uint8_t bit, bool set) noexcept CISTERN_REQUIRES(mutex_) {
-    const std::uint8_t now = on_.load(std::memory_order_relaxed);
-    on_.store(std::uint8_t(set ? now | bit : now & ~bit), std::memory_order_relaxed);
-  }
-
-  std::atomic<std::uint8_t> on_{0};
+  std::atomic<bool> keeps_{false};
   std::atomic<Observer*> listener_{nullptr};
   Mutex mutex_{LockRank::kMemoryLog};
   std::vector<MemoryEvent> events_ CISTERN_GUARDED_BY(mutex_);

@@ -93,11 +93,7 @@ Heap* HeapTable::takeParked(Pool& pool, Stream stream, bool overflow) noexcept {
 Heap& HeapTable::findOrMake(Pool& pool, Stream stream, bool overflow) {
   const MutexLock lock(mutex_);
   const bool in_default = pool.isDefault(), in_slots = in_default && !overflow;
-  if (overflow) {
-    if (Heap* there = pool.heapWith(stream, true)) return *there;
-  } else if (Heap* there = in_default ? find(stream) : pool.find(stream)) {
-    return *there;
-  }
+  if (Heap* there = overflow ? pool.heapWith(stream, true) : find(pool, stream)) return *there;
   pool.makeRoom();
   if (in_slots) makeRoom();
   auto entry = by_stream_.extract(by_stream_.emplace(stream.raw, nullptr).first);
@@ -148,16 +144,6 @@ void HeapTable::setForgotten(Stream stream, bool forgotten) noexcept {
     heap.setForgotten(forgotten);
     if (forgotten) const HeldCaches emptied(heap);  // they keep nothing from here on
   }
-}
-
-Heap* HeapTable::beside(const Heap& heap) const noexcept {
-  const MutexLock lock(mutex_);
-  auto it = by_stream_.lower_bound({heap.stream().raw, nullptr});
-  for (; it != by_stream_.end() && it->first == heap.stream().raw; ++it) {
-    Heap& other = *it->second;
-    if (&other.pool() == &heap.pool() && other.overflow() != heap.overflow()) return &other;
-  }
-  return nullptr;
 }
 
 Heap* HeapTable::nextForgotten() noexcept {

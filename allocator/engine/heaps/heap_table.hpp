@@ -39,6 +39,10 @@ class HeapTable final : public OfferBoard {
   /// The stream's heap in the default pool, or null when it has none yet, or is forgotten.
   /// Lock-free.
   Heap* find(Stream stream) const noexcept;
+  /// The stream's heap in the pool; likewise.
+  Heap* find(const Pool& pool, Stream stream) const {
+    return pool.isDefault() ? find(stream) : pool.find(stream);
+  }
   /// The stream's heap in the pool. If it has none, one that was parked or a new one. `overflow`:
   /// the heap beside it, of pages of host memory. Pre: then the pool is of device memory, in pages.
   /// Throws std::bad_alloc, changing nothing.
@@ -46,7 +50,9 @@ class HeapTable final : public OfferBoard {
   /// Whether there is, or was, a heap of overflow.
   bool anyOverflow() const noexcept { return any_overflow_.load(std::memory_order_relaxed); }
   /// The overflow's heap beside the heap, or the heap beside which that lies; null for none.
-  Heap* beside(const Heap& heap) const noexcept;
+  static Heap* beside(const Heap& heap) {
+    return heap.pool().heapWith(heap.stream(), !heap.overflow());
+  }
   /// One of the default pool's heaps whose stream is forgotten, another each time; null for none.
   /// It may be parked, if it holds nothing.
   Heap* nextForgotten() noexcept;

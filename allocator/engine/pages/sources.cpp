@@ -257,7 +257,7 @@ PageKind Mover::kindBeside() const {
 // A capture takes only what is complete.
 Heap* Mover::besideInReach() const {
   if (request_.capture != nullptr || !mayMix()) return nullptr;
-  Heap* const beside = state_.core.heaps.beside(heap_);
+  Heap* const beside = HeapTable::beside(heap_);
   if (beside == nullptr || !beside->onPages()) return nullptr;
   const MutexLock lock(beside->mutex());
   return beside->hasDeviceMemory() ? beside : nullptr;

@@ -92,12 +92,9 @@ inline void* pointerTo(const Block& block) { return toPointer(deviceAddress(bloc
 Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) {
   engine.made.requireHere("allocate");
   const Request request = requestOf(engine, bytes, stream, pool);
-  if (!pool.isDefault()) {
-    Heap* const heap = pool.find(stream);
-    return heap ? allocateFrom(engine, *heap, nullptr, request) : miss(engine, request);
-  }
-  Heap* const heap = engine.heaps.find(stream);
+  Heap* const heap = engine.heaps.find(pool, stream);
   if (heap == nullptr) return miss(engine, request);
+  if (!pool.isDefault()) return allocateFrom(engine, *heap, nullptr, request);
   ThreadCache* const cache = engine.caches.mine(heap->stream());
   return allocateFrom(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
 }
@@ -146,13 +143,12 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
 
 // A stream that is seen for the first time, or again after it was forgotten, must be alive.
 Heap& heapFor(Engine& engine, const Request& request) {
-  const Stream stream = request.stream;
   Pool& pool = *request.pool;
-  if (Heap* heap = pool.isDefault() ? engine.heaps.find(stream) : pool.find(stream))
+  if (Heap* const heap = engine.heaps.find(pool, request.stream))
     return pool.isDefault() ? *heap : knownToCapture(*heap);
-  engine.meet(stream);
+  engine.meet(request.stream);
   if (pool.isDefault()) parkForgotten(engine);
-  return knownToCapture(engine.heaps.findOrMake(pool, stream));
+  return knownToCapture(engine.heaps.findOrMake(pool, request.stream));
 }
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream) {

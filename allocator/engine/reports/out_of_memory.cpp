@@ -95,8 +95,7 @@ void addLack(Engine& engine, const Request& request, OutOfMemoryReport& report) 
   report.segment = std::max(engine.leastGrowth(request), report.rounded);
   if (request.capture != nullptr || request.bytes > kLargestRequest) return;
   const Pool& pool = *request.pool;
-  Heap* const own =
-      pool.isDefault() ? engine.heaps.find(request.stream) : pool.find(request.stream);
+  Heap* const own = engine.heaps.find(pool, request.stream);
   const PageKind kind = pagesOf(request);
   const bool at_once = request.rounded() > engine.mostFor(pool);
   const std::vector<Heap*> overflow = engine.heaps.with(PageKind::kOverflow);
@@ -107,7 +106,7 @@ void addLack(Engine& engine, const Request& request, OutOfMemoryReport& report) 
   if (!pool.onPages()) return;
   report.segment = lack.growth;
   if (kind != PageKind::kDevice || !mayLieInBoth(report)) return;
-  Heap* const beside = own != nullptr ? engine.heaps.beside(*own) : nullptr;
+  Heap* const beside = own != nullptr ? HeapTable::beside(*own) : nullptr;
   const pages::Lack both =
       engine.pages.lackOf(beside, request, heaps, PageKind::kOverflow, at_once);
   const std::uint64_t there = both.free - lack.free;
