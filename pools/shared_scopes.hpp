@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/engine/pools/router.hpp"
+#include "allocator/engine/core/pool.hpp"
 #include "cistern/pool.hpp"
 
 namespace cistern {

@@ -14,10 +14,10 @@
 #include "allocator/engine/backing/segment_backing.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/core/core.hpp"
+#include "allocator/engine/core/pool_table.hpp"
 #include "allocator/engine/events/pending_frees.hpp"
 #include "allocator/engine/ground/hooks.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
-#include "allocator/engine/pools/pool_table.hpp"
 
 namespace cistern {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "allocator/engine/heaps/heap_table.hpp"
+#include "allocator/engine/core/heap_table.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 
 namespace cistern::test {

@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "allocator/engine/heaps/heap_table.hpp"
+#include "allocator/engine/core/heap_table.hpp"
 #include "allocator/engine/streams/progress.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/interposed_device.hpp"

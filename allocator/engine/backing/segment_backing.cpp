@@ -8,7 +8,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/base/supplied.hpp"
-#include "allocator/engine/heaps/heap_log.hpp"
+#include "allocator/engine/core/pool.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {

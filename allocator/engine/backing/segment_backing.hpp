@@ -12,7 +12,7 @@
 #include "allocator/base/recycled.hpp"
 #include "allocator/engine/core/core.hpp"
 #include "allocator/engine/ground/holds.hpp"
-#include "allocator/engine/ground/last_answer.hpp"
+#include "allocator/engine/ground/limit.hpp"
 #include "allocator/layout/places.hpp"
 #include "cistern/device.hpp"
 

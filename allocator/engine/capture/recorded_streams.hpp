@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "allocator/base/bounds.hpp"
+#include "allocator/engine/core/pool.hpp"
 #include "allocator/engine/events/known_streams.hpp"
 #include "allocator/engine/ground/holds.hpp"
-#include "allocator/engine/heaps/pool.hpp"
 
 namespace cistern {
 

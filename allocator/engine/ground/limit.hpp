@@ -1,10 +1,32 @@
-// How much memory an allocator may take from the device.
+// How much memory an allocator may take, of each kind of pages, and what the device answered last.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <new>
+#include <string>
+
+#include "allocator/base/mutex.hpp"
+#include "cistern/types.hpp"
 
 namespace cistern {
+
+/// The kinds of pages. Free pages of a kind serve its heaps; those of the device, overflow too.
+enum class PageKind : std::uint8_t {
+  kDevice,   ///< memory of the device
+  kHost,     ///< memory of the host, in a pool that lies there
+  kOverflow  ///< memory of the host, for a pool of device memory when the device is full
+};
+
+/// Whether a heap with pages of `kind` may have such a page. A heap of overflow takes what room the
+/// device has, too.
+inline bool mayHold(PageKind kind, PageKind page) {
+  return kind == page || (kind == PageKind::kOverflow && page == PageKind::kDevice);
+}
+
+inline Location locationOf(PageKind kind) {
+  return kind == PageKind::kDevice ? Location::kDevice : Location::kHost;
+}
 
 /// How much may be taken from the device, and how much is. Lock-free.
 ///
@@ -41,5 +63,64 @@ class Limit {
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<std::uint64_t> reserved_{0};
 };
+
+/// Thread-safe; each on its own.
+struct OverflowCounts {
+  std::atomic<std::uint64_t> handed_out{0};     ///< bytes of blocks, so far
+  std::atomic<std::uint64_t> most_reserved{0};  ///< bytes of host pages, at one time
+  std::atomic<std::uint64_t> would_do{0};       ///< bytes of all pages then, at most
+
+  /// A block was handed out, while so much was reserved.
+  void note(std::uint64_t block, std::uint64_t host, std::uint64_t device) noexcept {
+    handed_out.fetch_add(block, std::memory_order_relaxed);
+    raise(would_do, host + device);
+  }
+  /// A page was made; with it, so much is reserved.
+  void noteReserved(std::uint64_t host) noexcept { raise(most_reserved, host); }
+
+ private:
+  static void raise(std::atomic<std::uint64_t>& most, std::uint64_t to) noexcept {
+    std::uint64_t before = most.load(std::memory_order_relaxed);
+    while (before < to && !most.compare_exchange_weak(before, to, std::memory_order_relaxed)) {
+    }
+  }
+};
+
+/// Thread-safe; its lock is a leaf.
+class LastAnswer {
+ public:
+  /// The device's last message, if it refused; else nothing. An OutOfMemoryReport contains
+  /// this message.
+  std::string error() const {
+    const MutexLock lock(mutex_);
+    return error_;
+  }
+  /// Whether the device's last answer was a refusal.
+  bool wasRefused() const { return refused_.load(std::memory_order_relaxed); }
+  /// Notes the device's answer to a call that takes memory from it, maps it, or gives some back.
+  /// The answer is a Result or a Status.
+  template <class Answer>
+  void note(const Answer& answer) noexcept {
+    if (answer.ok() && !refused_.load(std::memory_order_relaxed)) return;
+    const MutexLock lock(mutex_);
+    refused_.store(!answer.ok(), std::memory_order_relaxed);
+    try {
+      error_ = answer.ok() ? std::string() : answer.error().message();
+    } catch (const std::bad_alloc&) {
+      error_.clear();
+    }
+  }
+
+ private:
+  std::atomic<bool> refused_{false};
+  mutable Mutex mutex_{LockRank::kLastError};
+  std::string error_ CISTERN_GUARDED_BY(mutex_);
+};
+
+/// For calls that nobody can make again later: if the device refuses, the call is made once more.
+template <class Call>
+bool insist(Call call) {
+  return call().ok() || call().ok();
+}
 
 }  // namespace cistern

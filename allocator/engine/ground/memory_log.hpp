@@ -31,9 +31,7 @@ class MemoryLog {
     if (!on) events_ = {};
   }
   /// Tells `listener` of each event from now on, or (null) nobody. It outlives the log.
-  void listen(Observer* listener) noexcept {
-    listener_.store(listener, std::memory_order_relaxed);
-  }
+  void listen(Observer* listener) noexcept { listener_.store(listener, std::memory_order_relaxed); }
   /// If the host is short of memory, the event is lost.
   void note(const MemoryEvent& event) noexcept {
     if (Observer* const listener = listener_.load(std::memory_order_relaxed))

@@ -15,7 +15,7 @@ class Heap;
 class Pool;
 
 /// A board where a heap says whether it may have memory for others. HeapTable
-/// (heaps/heap_table.hpp) is one.
+/// (core/heap_table.hpp) is one.
 class OfferBoard {
  public:
   /// Whether the heap may have something for others. Pre: its lock is held.
@@ -34,7 +34,7 @@ class HeapIdentity {
   HeapIdentity(Pool& pool, Stream stream, bool on_pages, bool overflow)
       : pool_(&pool), stream_(stream), on_pages_(on_pages), overflow_(overflow) {}
 
-  /// The stream of a parked heap (heaps/heap_table.hpp). It is no stream's name: reports leave it
+  /// The stream of a parked heap (core/heap_table.hpp). It is no stream's name: reports leave it
   /// out.
   static constexpr Stream kNobodys{UINTPTR_MAX};
 

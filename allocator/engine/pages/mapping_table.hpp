@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/heaps/heap_log.hpp"
+#include "allocator/engine/core/pool.hpp"
 #include "allocator/engine/pages/page.hpp"
 
 namespace cistern::pages {

@@ -21,7 +21,7 @@
 
 #include <list>
 
-#include "allocator/engine/heaps/heap_table.hpp"
+#include "allocator/engine/core/heap_table.hpp"
 #include "allocator/engine/pages/reserve.hpp"
 
 namespace cistern::pages {

@@ -36,7 +36,7 @@
 #include <vector>
 
 #include "allocator/engine/ground/holds.hpp"
-#include "allocator/engine/ground/page_kind.hpp"
+#include "allocator/engine/ground/limit.hpp"
 #include "allocator/engine/heap/heap.hpp"
 
 namespace cistern {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "allocator/engine/core/core.hpp"
-#include "allocator/engine/ground/last_answer.hpp"
+#include "allocator/engine/ground/limit.hpp"
 #include "allocator/engine/pages/cost.hpp"
 #include "allocator/engine/pages/free_page_scan.hpp"
 #include "allocator/engine/pages/heap_notes.hpp"

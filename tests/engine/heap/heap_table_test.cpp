@@ -1,5 +1,5 @@
 // From a stream to its heap, and what becomes of heaps when streams and pools go.
-#include "allocator/engine/heaps/heap_table.hpp"
+#include "allocator/engine/core/heap_table.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "allocator/engine/heaps/pool.hpp"
+#include "allocator/engine/core/pool.hpp"
 
 #include <algorithm>
 #include <iterator>

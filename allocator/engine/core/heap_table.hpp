@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/heaps/pool.hpp"
+#include "allocator/engine/core/pool.hpp"
 
 namespace cistern {
 

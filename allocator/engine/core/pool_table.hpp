@@ -12,7 +12,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/core/core.hpp"
-#include "allocator/engine/pools/router.hpp"
+#include "allocator/engine/core/pool.hpp"
 
 namespace cistern {
 

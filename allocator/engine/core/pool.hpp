@@ -14,7 +14,8 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/ground/page_kind.hpp"
+#include "allocator/engine/ground/limit.hpp"
+#include "allocator/engine/ground/memory_log.hpp"
 #include "allocator/engine/ground/request.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "cistern/segment_source.hpp"
@@ -131,7 +132,7 @@ class Pool {
   }
 
   /// Whether the default pool may take from here rather than be out of memory, while it is live.
-  /// PoolTable::setLends (pools/pool_table.hpp) changes it.
+  /// PoolTable::setLends (core/pool_table.hpp) changes it.
   std::atomic<bool> lends{false};
   bool lendsNow() const { return lends && stage() == Stage::kLive; }
 
@@ -192,5 +193,36 @@ inline bool mayGive(const Heap& source, const Pool& to, PageKind kind, bool last
 
 /// "pool {0, 7} is asleep: wake it first".
 std::string asleepText(const Pool& pool);
+
+// ---- Requests that name no pool, and the hook through which they find one -----------------------
+
+struct Route {
+  Pool* pool = nullptr;                    ///< null: the default pool
+  std::shared_ptr<Recording> recording{};  ///< of the capture that the request is part of, if any
+  std::uint32_t part = 0;                  ///< the number of the part of that capture
+  std::shared_ptr<void> token{};           ///< the pool's, unless something else keeps it meanwhile
+};
+
+/// The hook through which such requests find their pool. The engine asks it only while it is set;
+/// pools/ sets it while some scope or capture is active. Thread-safe.
+class Router {
+ public:
+  virtual ~Router() = default;
+  /// Which of them may catch a request: one that names its pool is caught by captures only.
+  enum class Asked : std::uint8_t { kCapturesAndScopes, kCaptures };
+  /// The route of a request of the calling thread on `stream`.
+  virtual Route route(Stream stream, Asked asked) = 0;
+};
+
+// ---- The memory log -----------------------------------------------------------------------------
+
+/// Notes an event of the heap's memory, which lies at `location`, while the log is on. If the host
+/// is short of memory, the event is lost. `stays_mapped`: as MemoryEvent's.
+inline void note(MemoryLog& log, MemoryAction action, Address address, std::uint64_t bytes,
+                 const Heap& heap, Location location = Location::kDevice,
+                 bool stays_mapped = false) noexcept {
+  if (!log.on()) return;
+  log.note({action, address, bytes, heap.stream(), heap.pool().id(), location, stays_mapped});
+}
 
 }  // namespace cistern

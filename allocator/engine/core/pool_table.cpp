@@ -1,4 +1,4 @@
-#include "allocator/engine/pools/pool_table.hpp"
+#include "allocator/engine/core/pool_table.hpp"
 
 namespace cistern {
 

@@ -1,4 +1,4 @@
-#include "allocator/engine/heaps/heap_table.hpp"
+#include "allocator/engine/core/heap_table.hpp"
 
 #include <algorithm>
 #include <bit>
