@@ -8,8 +8,10 @@ The case offload trains on one GPU, in one process, a fifth of the layers: its o
 Each case runs --runs times under each allocator in turn. Memory is the driver's: the most that is used
 at the end of a step, less what was before the model, and the most of all runs and both GPUs. Time is a
 step's by the host's clock, from the third step on: each step's median of all runs, then their mean. The
-last column says how many runs have the losses, and the checksums of all gradients and parameters, that
-PyTorch's first run has, to the last bit.
+next column says how many runs have the losses, and the checksums of all gradients and parameters, that
+PyTorch's first run has, to the last bit. The last has what a step asks of the driver, in the first three
+steps and in the last three, the mean of all runs and GPUs: the pages that Cistern makes, moves, unmaps and
+gives back, which take a call or a few each, or the segments that PyTorch takes and gives back.
 """
 
 import argparse
@@ -24,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 MODES = ("default", "expandable", "cistern")
 CASES = ("fsdp2", "fsdp1", "ddp", "tensor", "pipeline", "offload")
 ALONE = ("offload",)
+CALLS = ("segments", "pages.created", "pages.recycled", "pages.retired", "pages.returned")
 
 
 def run(mode, case, arguments, number):
@@ -64,13 +67,22 @@ def alternated(case, arguments):
     return results, failed
 
 
+def calls(runs):
+    """What a step asks of the driver: in the first three steps and in the last three."""
+    steps = [[sum(step.get(name, 0) for name in CALLS) for step in rank["calls"]]
+             for ranks in runs for rank in ranks]
+    return [statistics.mean(count for rank in steps for count in rank[part])
+            for part in (slice(3), slice(-3, None))]
+
+
 def row(runs, reference):
     steps = zip(*(ranks[0]["ms"][2:] for ranks in runs))
     ms = statistics.mean(statistics.median(step) for step in steps)
     peak = max(rank["peak_mib"] for ranks in runs for rank in ranks)
     same = sum(all(rank[key] == first[key] for rank, first in zip(ranks, reference)
                    for key in ("losses", "sums")) for ranks in runs)
-    return f"{peak:9,.0f} {ms:9,.0f} {same:4} of {len(runs)}"
+    first, last = calls(runs)
+    return f"{peak:9,.0f} {ms:9,.0f} {f'{same} of {len(runs)}':>12} {first:10,.1f} / {last:,.1f}"
 
 
 def main():
@@ -87,7 +99,8 @@ def main():
             parser.error(f"there is no case '{case}'; there are: {', '.join(CASES)}")
     if arguments.steps < 3 or arguments.runs < 1:
         parser.error("--steps takes 3 or more, and --runs 1 or more")
-    print(f"{'':10}{'':12}{'MiB':>9} {'ms a step':>9} the same as PyTorch's")
+    print(f"{'':10}{'':12}{'MiB':>9} {'ms a step':>9} {'as PyTorch':>12} "
+          "calls a step, first three / last three steps")
     for case in arguments.cases or CASES:
         results, failed = alternated(case, arguments)
         for mode in MODES:

@@ -1,8 +1,9 @@
 """sharded_rank.py MODE CASE STEPS LAYERS: one of the processes that train together. sharded.py runs it.
 
-It prints losses, times and memory as one line of JSON, and checksums of all gradients and parameters of
-the first two steps and the last. PyTorch repeats itself to the last bit here: algorithms are
-deterministic, without warn_only, which leaves the backward pass of attention as it is."""
+It prints losses, times and memory as one line of JSON, what the allocator asked of the driver in each
+step, and checksums of all gradients and parameters of the first two steps and the last. PyTorch repeats
+itself to the last bit here: algorithms are deterministic, without warn_only, which leaves the backward
+pass of attention as it is."""
 
 import json
 import os
@@ -140,6 +141,13 @@ def checksum(torch, tensors):
     return f"{folded:012x}"
 
 
+def calls(torch):
+    """Counts of what the allocator has asked of the driver so far: Cistern's pages, or PyTorch's segments."""
+    stats = torch.cuda.memory_stats()
+    ours = {name[len("cistern."):]: count for name, count in stats.items() if name.startswith("cistern.")}
+    return ours or {"segments": stats["num_device_alloc"] + stats["num_device_free"]}
+
+
 def train(torch, case, steps, layers, device):
     rank = torch.distributed.get_rank()
     torch.cuda.synchronize()
@@ -147,7 +155,7 @@ def train(torch, case, steps, layers, device):
     model = CASES[case](torch, layers, device)
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=1e-4, foreach=case != "tensor")
-    shapes, losses, ms, sums = random.Random(40), [], [], []
+    shapes, losses, ms, sums, counts = random.Random(40), [], [], [], [calls(torch)]
     for step in range(steps):
         # All ranks of a model that is cut see the same words.
         seed = step if case in ("tensor", "pipeline") else 2 * step + rank
@@ -167,8 +175,11 @@ def train(torch, case, steps, layers, device):
         torch.cuda.synchronize()
         ms.append(1e3 * (time.time() - begun))
         peak = max(peak, used(torch))
+        counts.append(calls(torch))
+    taken = [{name: after[name] - count for name, count in first.items()}
+             for first, after in zip(counts, counts[1:])]
     return {"rank": rank, "losses": [float(loss) for loss in losses], "sums": sums, "ms": ms,
-            "peak_mib": (peak - before) / MIB}
+            "peak_mib": (peak - before) / MIB, "calls": taken}
 
 
 def main():
