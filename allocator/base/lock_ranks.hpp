@@ -70,6 +70,7 @@
   X(kSegments, "SegmentBacking::mutex_", "guards held segments, and the places of all")         \
   X(kLastError, "LastAnswer::mutex_", "guards the last error of the device")                    \
   X(kImports, "Imports::mutex_", "guards what could not be unmapped yet")                       \
+  X(kVirtualSegments, "VirtualSegments::mutex_", "guards the segments of one page each")        \
   X(kHooks, "HookList::mutex_", "guards one list of the program's functions")                   \
   X(kMemoryLog, "MemoryLog::mutex_", "guards the events that are recorded")                     \
   X(kExitReports, "Registry::mutex_", "guards the allocators that are reported at exit")        \

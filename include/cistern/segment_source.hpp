@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cistern/status.hpp"
@@ -12,6 +13,8 @@
 #undef Status
 
 namespace cistern {
+
+class Device;
 
 /// An allocator of the program's own under a pool: ncclMemAlloc, for one. It supplies whole
 /// segments; the pool places blocks in them. Any thread may call it, several at a time. It must not
@@ -29,12 +32,26 @@ class CISTERN_API SegmentSource {
   /// for such work, as a device's free does. If it refuses or throws, the pool keeps the memory and
   /// tries again later.
   virtual Status free(Address address, std::size_t bytes) = 0;
+  /// The page that a segment consists of, if it is one: it begins where the segment does, and has
+  /// its size, rounded up to the device's granularity. Then exportBlock names it to other
+  /// processes. Else they can open a block there only by the device's own means. The caller has a
+  /// block in the segment.
+  virtual std::optional<Page> pageOf(Address) const { return std::nullopt; }
 
  protected:
   SegmentSource() = default;
   SegmentSource(const SegmentSource&) = default;
   SegmentSource& operator=(const SegmentSource&) = default;
 };
+
+/// Segments that stay as they are until they are freed: each is one page of the device
+/// (Device::createPage), at addresses of its own. So a library that opens a segment's memory to
+/// others, as NCCL does, may keep it open until then. With `no_split` each block has a page of its
+/// own. Another process can open the blocks (exportBlock), where the device exports pages.
+///
+/// free waits for the device. During a capture the device refuses that, and the pool keeps the
+/// segment. Null if the device has no virtual memory. Pre: the device outlives the source.
+CISTERN_API std::shared_ptr<SegmentSource> virtualSegments(Device& device);
 
 /// The traits of a pool.
 struct PoolTraits {

@@ -147,6 +147,7 @@ struct SnapshotSegment {
   Stream stream;
   SizeKind kind = SizeKind::kSmall;       ///< of the requests that it serves
   bool in_pages = false;                  ///< a range of addresses
+  std::uint64_t number = 0;               ///< as segments came, from 0; a range of addresses: 0
   Location location = Location::kDevice;  ///< where memory is made for it; some may lie elsewhere
   std::vector<SnapshotBlock> blocks;      ///< by address; they cover the segment
 };

@@ -73,7 +73,7 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
   const std::uint64_t usual = request.pool->rules().segmentFor(request);
   const std::uint64_t bytes = tightly ? roundUp(request.rounded(), kSegmentUnit) : usual;
   if ((tightly && bytes >= usual) || !core_.limit.admit(bytes)) return nullptr;
-  HeapSegment* segment = nullptr;
+  DeviceSegment* segment = nullptr;
   const auto giveUp = [&] {
     if (segment) records_.recycle(*segment);
     core_.limit.noteReturned(bytes);
@@ -81,6 +81,7 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
   Result<Address> base = DeviceError{};
   try {
     segment = &records_.take();
+    segment->exported.reset();
     const std::shared_ptr<SegmentSource> source = request.pool->source();
     const RelaxedCaptureMode relaxed(core_.device);
     base = source ? source->allocate(bytes, request.stream) : core_.device.malloc(bytes);
@@ -120,8 +121,8 @@ void SegmentBacking::refuse(const Pool& pool, Address address, std::uint64_t byt
   throw DeviceFailure({Call::kMalloc, ErrorKind::kOther, 0, "broken promise", text});
 }
 
-void SegmentBacking::noteTaken(const HeapSegment& segment, const Heap& heap) noexcept {
-  taken_.fetch_add(1, std::memory_order_relaxed);
+void SegmentBacking::noteTaken(HeapSegment& segment, const Heap& heap) noexcept {
+  deviceSegmentOf(segment).number = taken_.fetch_add(1, std::memory_order_relaxed);
   note(core_.log, MemoryAction::kSegmentAlloc, segment.device_base, segment.bytes, heap);
 }
 
@@ -211,7 +212,7 @@ std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool w
   }
   if (!freed) return 0;
   if (segment.base != 0) freePlace(segment);
-  records_.recycle(segment);
+  records_.recycle(deviceSegmentOf(segment));
   return bytes;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +18,23 @@
 #include "cistern/device.hpp"
 
 namespace cistern {
+
+struct SharedPage;
+
+/// A segment from here, with what is seldom asked of it.
+struct DeviceSegment : HeapSegment {
+  std::uint64_t number = 0;  ///< they are numbered in the order in which they came
+  /// Its page, to other processes, while any holds it. The lock of the pages guards it.
+  std::weak_ptr<const SharedPage> exported{};
+};
+
+/// Pre: it is no range of addresses.
+inline DeviceSegment& deviceSegmentOf(HeapSegment& segment) {
+  return static_cast<DeviceSegment&>(segment);
+}
+inline const DeviceSegment& deviceSegmentOf(const HeapSegment& segment) {
+  return static_cast<const DeviceSegment&>(segment);
+}
 
 class SegmentBacking {
  public:
@@ -51,7 +69,7 @@ class SegmentBacking {
 
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
-  std::size_t hostBytes() const { return records_.size() * sizeof(HeapSegment); }
+  std::size_t hostBytes() const { return records_.size() * sizeof(DeviceSegment); }
 
  private:
   /// It has no holds only where the host was short of memory for the first.
@@ -65,7 +83,7 @@ class SegmentBacking {
   /// Throws: what the pool's source, or the device, has returned breaks its promise.
   [[noreturn]] static void refuse(const Pool& pool, Address address, std::uint64_t bytes,
                                   const char* broken);
-  void noteTaken(const HeapSegment& segment, const Heap& heap) noexcept;
+  void noteTaken(HeapSegment& segment, const Heap& heap) noexcept;
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   // These return the bytes that are back.
   std::uint64_t giveBack(HeapSegment& segment, Heap& owner, bool was_there);
@@ -75,7 +93,7 @@ class SegmentBacking {
   Core& core_;
   LastAnswer answers_;
   /// A thread that looked one up a moment ago still looks at a record.
-  Recycled<HeapSegment> records_;
+  Recycled<DeviceSegment> records_;
   mutable Mutex mutex_{LockRank::kSegments};
   std::unordered_map<const HeapSegment*, Held> held_ CISTERN_GUARDED_BY(mutex_);
   Places places_ CISTERN_GUARDED_BY(mutex_){kSegmentPlaces, kRangePlaces};

@@ -104,7 +104,10 @@ Block* morePages(Engine& engine, Heap& heap, const Request& request) {
   return engine.pages.place(heap, request, PagesFrom::kQueued);
 }
 
+// Whether other streams' work is complete is no matter for a source before memory is short. Those
+// who register its segments with other processes need the same segments in each, in one order.
 Block* moreSegments(Engine& engine, Heap& heap, const Request& request) {
+  if (request.pool->source() != nullptr) return engine.segments.grow(heap, request);
   if (Block* block = takeComplete(engine, heap, request, Extent::kSegments)) return block;
   const bool waits =
       engine.options.cross_stream_reuse == CrossStreamReuse::kWait && engine.progress.ordersSoon();

@@ -128,6 +128,7 @@ class HeapWalk {
     picture.stream = heap_.stream();
     picture.kind = segment.kind;
     picture.in_pages = isRange(segment);
+    picture.number = picture.in_pages ? 0 : deviceSegmentOf(segment).number;
     picture.location = cistern::locationOf(pagesOf(heap_));
   }
 

@@ -3,6 +3,7 @@
 // processes may reach counts as reserved. A page has one descriptor, however many of its blocks are
 // exported.
 #include <list>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,18 +31,24 @@ void closeAndDelete(const SharedPage* page) {
 }
 
 // Its last holder closes the descriptor. Throws DeviceFailure, std::bad_alloc.
-Exported exported(Engine& engine, pages::PhysicalPage& page)
-    CISTERN_REQUIRES(engine.pages.mutex()) {
+Exported exported(Engine& engine, Page page, std::uint64_t bytes,
+                  std::weak_ptr<const SharedPage>& known) CISTERN_REQUIRES(engine.pages.mutex()) {
   static std::atomic<std::uint64_t> next{1};
-  if (const Exported known = page.exported.lock()) return known;
+  if (const Exported there = known.lock()) return there;
   const std::shared_ptr<SharedPage> made(new SharedPage, closeAndDelete);
-  const Result<int> descriptor = engine.device.exportPage(page.handle);
+  const Result<int> descriptor = engine.device.exportPage(page);
   if (!descriptor) throw DeviceFailure(descriptor.error());
-  *made = {descriptor.value(), page.bytes(), next++};
+  *made = {descriptor.value(), bytes, next++};
   if (engine.device.virtualMemory().fabric)
-    made->fabric = engine.device.exportToFabric(page.handle).orThrow();
-  page.exported = made;
+    made->fabric = engine.device.exportToFabric(page).orThrow();
+  known = made;
   return made;
+}
+
+// The page that the block's segment is, if it has one of its own.
+std::optional<Page> pageOfSegment(const Block& block) {
+  const std::shared_ptr<SegmentSource> source = heapOf(block).pool().source();
+  return source ? source->pageOf(segmentOf(block).device_base) : std::nullopt;
 }
 
 // ---- Pages of other processes, mapped here -----------------------------------------------------
@@ -121,12 +128,22 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
   made->bytes = block.bytes();
   made->base = toPointer(segmentOf(block).device_base);
   const auto& mappings = made->hold.mappings;
+  const std::optional<Page> whole = mappings.empty() ? pageOfSegment(block) : std::nullopt;
   const MutexLock lock(engine.pages.mutex());
   if (!mappings.empty()) made->base = toPointer(mappings.front()->deviceAddress());
   made->offset = address - toAddress(made->base);
-  for (const pages::Mapping* mapping : mappings) {
-    made->descriptors.push_back(exported(engine, *mapping->page));
+  const auto name = [&](Page page, std::uint64_t bytes, std::weak_ptr<const SharedPage>& known) {
+    engine.pages.mutex().assertHeld();
+    made->descriptors.push_back(exported(engine, page, bytes, known));
     made->pages.push_back(*made->descriptors.back());
+  };
+  for (const pages::Mapping* mapping : mappings) {
+    pages::PhysicalPage& page = *mapping->page;
+    name(page.handle, page.bytes(), page.exported);
+  }
+  if (whole) {
+    DeviceSegment& segment = deviceSegmentOf(segmentOf(block));
+    name(*whole, roundUp(segment.bytes, device().virtualMemory().granularity), segment.exported);
   }
   return made;
 }
