@@ -54,8 +54,17 @@ void TorchAllocator::releasePool(DeviceIndex device, TorchPoolId pool) {
 int TorchAllocator::getPoolUseCount(DeviceIndex device, TorchPoolId pool) {
   return at(device).pools.uses(pool);
 }
-void TorchAllocator::countPool(DeviceIndex device, TorchPoolId pool, CustomAllocator source) {
-  asTorch([&] { at(device).pools.count(pool, sourceOf(device, std::move(source))); });
+// {0, n}: a MemPool of the program's. NCCL registers the segments of one, and keeps to them until
+// it is told that they are gone.
+void TorchAllocator::countPool(DeviceIndex device, TorchPoolId pool, CustomAllocator allocator) {
+  asTorch([&] {
+    DeviceState& there = at(device);
+    std::shared_ptr<cistern::SegmentSource> source = sourceOf(device, std::move(allocator));
+    const bool in_pages = there.allocator.options().backing == cistern::Backing::kPages;
+    if (source == nullptr && pool.first == 0 && poolsAhead() == PoolMemory::kSegments && in_pages)
+      source = cistern::virtualSegments(there.allocator.device());
+    there.pools.count(pool, std::move(source));
+  });
 }
 void TorchAllocator::setLends(DeviceIndex device, TorchPoolId pool, bool lends) {
   asTorch([&] { at(device).pools.setLends(pool, lends); });

@@ -16,6 +16,7 @@ theirs::SegmentInfo emptySegment(const DeviceState& state, const cistern::Snapsh
   segment.is_large = of.kind == cistern::SizeKind::kLarge;
   segment.is_expandable = of.in_pages;
   segment.owner_private_pool_id = state.pools.nameOf(of.pool);
+  setOrder(segment, of.number);
   return segment;
 }
 

@@ -18,10 +18,9 @@ struct OverflowFigures {
 
 }  // namespace
 
-/// Pools that the calling thread makes from now on lie in host memory (`ahead` is 1), or no more
-/// (0).
-extern "C" __attribute__((visibility("default"))) void cistern_torch_host_pools_ahead(int ahead) {
-  cistern_torch::setHostPoolsAhead(ahead != 0);
+/// The memory of pools that the calling thread makes from now on: cistern_torch::PoolMemory.
+extern "C" __attribute__((visibility("default"))) void cistern_torch_pools_ahead(int memory) {
+  cistern_torch::setPoolsAhead(cistern_torch::PoolMemory(memory));
 }
 
 /// Whether the memory at `pointer` is a block in host memory. False also for memory that is not

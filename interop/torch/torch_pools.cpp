@@ -10,11 +10,12 @@ namespace cistern_torch {
 
 namespace {
 
-thread_local bool host_pools_ahead = false;
+thread_local PoolMemory pools_ahead = PoolMemory::kSegments;
 
 }  // namespace
 
-void setHostPoolsAhead(bool ahead) { host_pools_ahead = ahead; }
+void setPoolsAhead(PoolMemory memory) { pools_ahead = memory; }
+PoolMemory poolsAhead() { return pools_ahead; }
 
 TorchPools::TorchPools(cistern::Pools& pools) : pools_(pools) {
   pools_.allocator().registerReclaimCallback([this] { return settle(); });
@@ -35,7 +36,7 @@ TorchPools::Pool& TorchPools::pool(TorchPoolId id, std::shared_ptr<cistern::Segm
     pool.id = cistern::graphPoolHandle(id.first == 0);
     cistern::PoolTraits traits;
     traits.source = std::move(source);
-    if (host_pools_ahead) traits.location = cistern::Location::kHost;
+    if (pools_ahead == PoolMemory::kHost) traits.location = cistern::Location::kHost;
     pools_.createOrIncrefPool(pool.id, traits);
     names_[pool.id] = id;
   }

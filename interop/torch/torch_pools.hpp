@@ -50,8 +50,16 @@ using TorchPoolId = std::pair<unsigned long long, unsigned long long>;
 /// Which streams a region catches.
 using Filter = std::function<bool(CUstream_st*)>;
 
-/// From now on pools that are made by this thread, for PyTorch, lie in host memory; or no more.
-void setHostPoolsAhead(bool ahead);
+/// The memory of a pool that the program makes.
+enum class PoolMemory : std::uint8_t {
+  kSegments,  ///< that stay where they are: libraries may register it (virtualSegments)
+  kPages,     ///< which can sleep
+  kHost,      ///< pages in host memory
+};
+
+/// That of pools which this thread makes from now on, for PyTorch. Until then kSegments.
+void setPoolsAhead(PoolMemory memory);
+PoolMemory poolsAhead();
 
 /// Thread-safe. Errors are Cistern's.
 class TorchPools {

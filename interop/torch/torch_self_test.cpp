@@ -160,6 +160,8 @@ void testPools(theirs::CUDAAllocator& cuda) {
     expect(calls::reservedIn(cuda, kPool) >= std::int64_t(kBytes),
            "reserved_bytes_by_private_pools");
     expect(cuda.checkPoolLiveAllocations(0, kPool, {block}), "beginAllocateToPool()");
+    for (const auto& segment : cuda.snapshot(kPool).segments)
+      expect(calls::orderOf(segment) >= 0, "snapshot(): registration_counter");
     cuda.raw_delete(block);
     cuda.releasePool(0, kPool);
   }

@@ -1,8 +1,8 @@
 // Memory that others use: copies between devices, other devices' reach, other processes.
 //
 // A block in pages is shared by descriptors (interop/sharing). A block in a cudaMalloc is shared by
-// CUDA's handle of the whole malloc. Blocks lie there if caching is switched off, the device has no
-// pages, or a pool has segments of its own.
+// CUDA's handle of the whole malloc. Blocks lie there if caching is switched off, memory comes in
+// segments, or a pool has an allocator of its own.
 #include <cstring>
 #include <map>
 

@@ -5,6 +5,8 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include "cistern/device.hpp"
+#include "cistern/memory.hpp"
 #include "torch_allocator.hpp"
 
 namespace cistern_torch {
@@ -27,7 +29,10 @@ class CustomSource final : public cistern::SegmentSource {
     if (pointer != nullptr) return cistern::toAddress(pointer);
     return outOfMemory("the allocator of the MemPool returned null");
   }
+  // Queued work may still use it, and ncclMemFree does not wait.
   cistern::Status free(cistern::Address address, std::size_t) override {
+    cistern::Device& device = cistern::allocator(device_).device();
+    if (const cistern::Status idle = device.synchronizeDevice(); !idle) return idle;
     const c10::cuda::CUDAGuard guard(device_);
     allocator_->raw_delete(cistern::toPointer(address));
     return {};

@@ -2,6 +2,7 @@
 // null, or why it failed: static storage, until the thread's next call.
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <string>
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -32,6 +33,13 @@ const char* run(Verb verb) {
   }
 }
 
+/// Rises in the order in which segments came.
+template <class Segment>
+std::int64_t orderOf([[maybe_unused]] const Segment& segment) {
+  if constexpr (requires { segment.registration_counter; }) return segment.registration_counter;
+  return 0;
+}
+
 at::HostAllocator& pinned() { return *at::getHostAllocator(at::kCUDA); }
 
 }  // namespace
@@ -44,6 +52,23 @@ DIRECT const char* direct_raw() {
     TORCH_CHECK(base <= block && bytes >= 3 * kMiB, "a base of ", bytes, " bytes");
     theirs::raw_delete(block);
     TORCH_CHECK(theirs::get()->initialized() && theirs::isEnabled(), "not ready");
+  });
+}
+
+// ProcessGroupNCCL registers a pool's segments in that order.
+DIRECT const char* direct_segments_in_order(unsigned long long first, unsigned long long second) {
+  return run([&] {
+    const c10::MempoolId_t pool{first, second};
+    std::map<std::int64_t, std::size_t> sizes;
+    for (const auto& segment : theirs::snapshot(pool).segments)
+      sizes[orderOf(segment)] = segment.total_size;
+    std::size_t last = 0;
+    for (const auto& [order, size] : sizes) {
+      TORCH_CHECK(order >= 0 && size > last, "order ", order, " has ", size, " bytes, after ",
+                  last);
+      last = size;
+    }
+    TORCH_CHECK(RELEASE < 211 || sizes.size() == 3, sizes.size(), " segments");
   });
 }
 

@@ -20,6 +20,14 @@ def test_the_largest_block_is_the_devices_memory_at_first(direct):
     assert 1 <= largest.value < free
 
 
+def test_segments_of_a_pool_are_numbered_as_they_came(direct):
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        held = [torch.empty(mib << 20, dtype=torch.uint8, device="cuda") for mib in (24, 48, 96)]
+    direct("segments_in_order", *map(ctypes.c_ulonglong, pool.id))
+    del held
+
+
 def test_trackers_are_told(direct):
     count = ctypes.c_int()
     direct("traced", ctypes.byref(count))

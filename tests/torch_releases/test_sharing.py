@@ -30,6 +30,13 @@ def test_another_process_gets_a_block():
     assert received(tensor) == [b"5000", b"7"]
 
 
+def test_another_process_gets_a_block_of_a_mem_pool():
+    with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+        tensor = torch.full((5000,), 7, dtype=torch.uint8).cuda()
+    torch.cuda.synchronize()
+    assert received(tensor) == [b"5000", b"7"]
+
+
 def test_a_block_without_caching_is_shared_by_its_malloc():
     torch.cuda.memory.caching_allocator_enable(False)
     try:

@@ -64,6 +64,13 @@ inline bool hasContext([[maybe_unused]] Device& device, [[maybe_unused]] const v
 #endif
 }
 
+/// When a segment came, relative to others; 0 in releases that do not say it.
+template <class Segment>
+std::int64_t orderOf([[maybe_unused]] const Segment& segment) {
+  if constexpr (requires { segment.registration_counter; }) return segment.registration_counter;
+  return 0;
+}
+
 inline void attachRejectionObserver([[maybe_unused]] Device& device) {
 #if CISTERN_TORCH >= 212
   device.attachOomRejectionObserver([](auto&&...) {});

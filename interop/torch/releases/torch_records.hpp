@@ -88,6 +88,13 @@ inline theirs::TraceEntry traceEntry(EventRecord event) {
 #endif
 }
 
+/// The number of a segment: they rise in the order in which segments came. Since 2.11.
+template <class Segment>
+void setOrder([[maybe_unused]] Segment& segment, [[maybe_unused]] std::uint64_t number) {
+  if constexpr (requires { segment.registration_counter; })
+    segment.registration_counter = decltype(segment.registration_counter)(number);
+}
+
 inline c10::CachingAllocator::Stat statOf(const cistern::StatValue& value) {
   c10::CachingAllocator::Stat stat;
   stat.current = value.current;

@@ -12,7 +12,7 @@ import ctypes
 import weakref
 from typing import Any, Iterator
 
-from . import _enable
+from . import _enable, _pools_ahead
 
 _with_host_state: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
@@ -29,13 +29,8 @@ def _in_host(device: int, address: int) -> bool:
 def _pool(device: int) -> Any:
     import torch
 
-    library = _library()
-    library.cistern_torch_host_pools_ahead(1)
-    try:
-        with torch.cuda.device(device):
-            return torch.cuda.MemPool()
-    finally:
-        library.cistern_torch_host_pools_ahead(0)
+    with torch.cuda.device(device):
+        return _pools_ahead.mem_pool(_library(), _pools_ahead.PoolMemory.HOST)
 
 
 def _index(device: Any) -> int:

@@ -17,7 +17,7 @@ import weakref
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .._contents import Contents
-from . import _collectives, _enable, _replays
+from . import _collectives, _enable, _pools_ahead, _replays
 
 
 class Slept(NamedTuple):
@@ -77,16 +77,13 @@ def _named(name: str) -> _Region:
     if not isinstance(name, str) or not name:
         raise TypeError(f"cistern.torch: the name of a region is a str that is not empty, not {name!r}")
     _library()
-    _collectives.register_nothing()
     _replays.follow(_sleeping)
     return _regions.setdefault(name, _Region())
 
 
 def _add_pool(of: _Region, device: int) -> Any:
     """One more, on the device that is current. It sleeps if the region does."""
-    import torch
-
-    made = torch.cuda.MemPool()
+    made = _pools_ahead.mem_pool(_library(), _pools_ahead.PoolMemory.PAGES)
     if of.asleep():
         _put("cistern_torch_sleep", device, [made], int(Contents.DROP))
     of.on(device).append(made)
@@ -169,7 +166,7 @@ def outside() -> Iterator[None]:
     """CUDA tensors that this thread makes until the end belong to no region."""
     import torch
 
-    with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+    with torch.cuda.use_mem_pool(_pools_ahead.mem_pool(_library(), _pools_ahead.PoolMemory.PAGES)):
         yield
 
 
