@@ -1,6 +1,8 @@
 """Named regions that sleep and wake, and the module with torch_memory_saver's interface."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -103,13 +105,22 @@ def test_the_memory_saver_refuses_what_it_cannot_do():
         torch_memory_saver.get_cpu_backup(torch.zeros(4))
 
 
-def test_the_first_region_has_nccl_register_nothing(monkeypatch):
-    monkeypatch.delenv("NCCL_GRAPH_REGISTER", raising=False)
-    cistern.torch.pool("registers nothing")
-    assert os.environ["NCCL_GRAPH_REGISTER"] == "0"
-    monkeypatch.setenv("NCCL_GRAPH_REGISTER", "1")
-    cistern.torch.pool("the program's choice")
-    assert os.environ["NCCL_GRAPH_REGISTER"] == "1"
+@pytest.mark.parametrize("mode", ["native", "plugin"])
+@pytest.mark.parametrize("chosen", [None, "1"])
+def test_nccl_registers_nothing_for_graphs_unless_the_program_has_it_do_so(mode, chosen):
+    there = {name: value for name, value in os.environ.items() if name != "NCCL_GRAPH_REGISTER"}
+    if chosen is not None:
+        there["NCCL_GRAPH_REGISTER"] = chosen
+    source = f"""
+import ctypes, os
+ctypes.CDLL(os.environ["TORCH_TEST_FOLDER"] + "/libcuda.so.1", ctypes.RTLD_GLOBAL)
+import cistern.torch
+cistern.torch.enable("{mode}")
+print(os.environ["NCCL_GRAPH_REGISTER"])
+"""
+    ran = subprocess.run([sys.executable, "-c", source], env=there, capture_output=True, text=True, timeout=300,
+                         check=True)
+    assert ran.stdout.split() == [chosen or "0"]
 
 
 def captured():

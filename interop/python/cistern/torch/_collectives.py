@@ -1,10 +1,10 @@
 """Captured graphs that call NCCL.
 
 NCCL may register the memory that captured collectives use: each rank opens the others' pages, and keeps
-them until some call after the graph's end. After a sleep and a wake other pages lie at the addresses.
-A replay would then read and write the old ones, and a new capture of the same addresses may wait for
-ever. NCCL reads NCCL_GRAPH_REGISTER at the first such capture of a process. So the first region sets it
-to 0, unless the program has set it; and no region sleeps once NCCL may have registered something.
+them by their addresses until some call after the graph's end. By then other pages may lie there, as
+they move, or as a region has slept. A replay would then read and write the old ones, and a new capture
+may wait for ever. NCCL reads NCCL_GRAPH_REGISTER at the first such capture of a process. So enable()
+sets it to 0, unless the program has set it; and no region sleeps once NCCL may have registered something.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def follow(captures: Captures) -> None:
 
 
 def register_nothing() -> None:
-    """NCCL registers nothing from now on, unless it has begun or the program wants it to."""
+    """NCCL registers nothing for captured graphs, unless the program wants it to."""
     os.environ.setdefault(_VARIABLE, "0")
 
 
@@ -47,4 +47,4 @@ def refusal() -> "str | None":
     if not _registered:
         return None
     return (f"a captured graph has called NCCL, which may have registered the memory with the other ranks: "
-            f"start the process with {_VARIABLE}=0, or name the first region before such a capture")
+            f"start the process with {_VARIABLE}=0, or leave it to enable()")

@@ -9,7 +9,7 @@ from typing import Literal, Optional, Tuple
 
 from .. import _arguments, _overflow
 from .._arguments import PathLike, Size
-from . import _native, _plugin
+from . import _collectives, _native, _plugin
 
 Mode = Literal["auto", "native", "plugin"]
 
@@ -75,6 +75,7 @@ def enable(mode: Optional[Mode] = None, *, oom_dump: Optional[PathLike] = None,
     _check_torch()
     if _enabled is None:
         _enabled = _choose(wanted)
+        _collectives.register_nothing()
     if dump is not None:
         _dump_to(dump)
     if host_bytes is not None:
