@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 namespace cistern {
 
@@ -41,6 +42,19 @@ class Birthplace {
 /// Keeps a process-wide object that children use too whole while the process forks. `take` takes
 /// its locks; `release` releases them in both processes. Throws std::bad_alloc.
 void atFork(void (*take)(), void (*release)());
+/// The one object of its kind in the process. It is made by the first call and never destroyed,
+/// because threads may use it to the very end. Its `mutex` is held while the process forks, so that
+/// a child has it whole. Throws std::bad_alloc.
+template <class Kind>
+Kind& processWide() {
+  static Kind* const one = [] {
+    auto made = std::make_unique<Kind>();
+    atFork([] { processWide<Kind>().mutex.takeForFork(); },
+           [] { processWide<Kind>().mutex.releaseAfterFork(); });
+    return made.release();
+  }();
+  return *one;
+}
 /// Runs `restore` in each child of fork, which has no other thread. For a lock that may be held for
 /// long, or while the thread that holds it forks. Throws std::bad_alloc.
 void inChildOfFork(void (*restore)());

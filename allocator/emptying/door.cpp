@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
@@ -13,7 +12,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -21,6 +19,7 @@
 #include <unistd.h>
 
 #include "allocator/base/process.hpp"
+#include "allocator/base/unsignalled_thread.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {
@@ -106,22 +105,6 @@ int listeningSocket() {
   cannotListen("no unix socket can listen", why);
 }
 
-/// Starts a thread that gets none of the program's signals.
-template <class Run>
-void startUnsignalled(Run run) {
-  sigset_t all, before;
-  sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  int why = 0;
-  try {
-    std::thread(run).detach();
-  } catch (const std::system_error& error) {
-    why = error.code().value();
-  }
-  (void)pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (why != 0) cannotListen("no thread can be started", why);
-}
-
 }  // namespace
 
 int openDoor(EmptyAnswer (*empty)() noexcept) {
@@ -132,8 +115,12 @@ int openDoor(EmptyAnswer (*empty)() noexcept) {
                     kSleepable));
   const int listening = listeningSocket();
   try {
-    startUnsignalled(
-        [listening, own = FileIdentity(listening), empty] { answerAll(listening, own, empty); });
+    unsignalledThread([listening, own = FileIdentity(listening), empty] {
+      answerAll(listening, own, empty);
+    }).detach();
+  } catch (const std::system_error& error) {
+    (void)close(listening);
+    cannotListen("no thread can be started", error.code().value());
   } catch (...) {
     (void)close(listening);
     throw;

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -25,21 +24,19 @@ bool wantsToListen() noexcept {
   return value != nullptr && value[0] != '\0' && std::string_view(value) != "0";
 }
 
-/// Never destroyed: the door's thread lasts until the process ends.
 class Reached {
  public:
   static Reached& one() {
-    static Reached* const made = [] {
-      auto reached = std::make_unique<Reached>();
-      atFork([] { one().mutex_.takeForFork(); }, [] { one().mutex_.releaseAfterFork(); });
-      inChildOfFork([] { one().beginAnew(); });
-      return reached.release();
+    static Reached& made = []() -> Reached& {
+      Reached& reached = processWide<Reached>();
+      inChildOfFork([] { one().beginAnew(); });  // which runs when its lock is free again
+      return reached;
     }();
-    return *made;
+    return made;
   }
 
   void add(Engine& engine) {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(mutex);
     engines_.push_back(&engine);
     if (tried_) return;
     tried_ = true;
@@ -48,20 +45,20 @@ class Reached {
 
   void remove(Engine& engine) noexcept {
     {
-      const MutexLock lock(mutex_);
+      const MutexLock lock(mutex);
       std::erase(engines_, &engine);
     }
     busy_.wait(&engine);
   }
 
   std::vector<Engine*> all() {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(mutex);
     return engines_;
   }
 
   /// Whether the allocator is still there. Then it stays until letGo().
   bool hold(Engine* engine) noexcept {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(mutex);
     if (std::ranges::find(engines_, engine) == engines_.end()) return false;
     busy_ = engine;
     return true;
@@ -71,10 +68,12 @@ class Reached {
     busy_.notify_all();
   }
 
+  Mutex mutex{LockRank::kEmptiedByCommand};
+
  private:
   // The parent's allocators are nothing to the child, and the thread is not there.
   void beginAnew() noexcept {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(mutex);
     engines_.clear();
     busy_ = nullptr;
     tried_ = false;
@@ -82,11 +81,10 @@ class Reached {
     door_ = -1;
   }
 
-  Mutex mutex_{LockRank::kEmptiedByCommand};
-  std::vector<Engine*> engines_ CISTERN_GUARDED_BY(mutex_);
-  bool tried_ CISTERN_GUARDED_BY(mutex_) = false;  ///< whether this process has opened its door
-  int door_ CISTERN_GUARDED_BY(mutex_) = -1;       ///< its descriptor; -1: there is none
-  std::atomic<Engine*> busy_{nullptr};             ///< the one that is being emptied
+  std::vector<Engine*> engines_ CISTERN_GUARDED_BY(mutex);
+  bool tried_ CISTERN_GUARDED_BY(mutex) = false;  ///< whether this process has opened its door
+  int door_ CISTERN_GUARDED_BY(mutex) = -1;       ///< its descriptor; -1: there is none
+  std::atomic<Engine*> busy_{nullptr};            ///< the one that is being emptied
 };
 
 void empty(Engine& engine, EmptyAnswer& answer) noexcept {

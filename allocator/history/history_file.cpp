@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "allocator/base/mutex.hpp"
+#include "allocator/base/unsignalled_thread.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {
@@ -25,21 +25,6 @@ namespace {
 /// The most events that are taken at once.
 constexpr std::size_t kPart = std::size_t{1} << 16;
 
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 /// The files of the process that have not ended: they do when it exits.
@@ -47,14 +32,8 @@ struct HistoryFile::All {
   Mutex mutex{LockRank::kHistoryFiles};
   std::vector<HistoryFile*> files CISTERN_GUARDED_BY(mutex);
 
-  static All& all() {
-    static All* const one = [] {
-      auto made = std::make_unique<All>();
-      atFork([] { all().mutex.takeForFork(); }, [] { all().mutex.releaseAfterFork(); });
-      (void)std::atexit([] { all().finish(); });
-      return made.release();
-    }();
-    return *one;
+  All() {
+    (void)std::atexit([] { processWide<All>().finish(); });
   }
   void finish() noexcept {
     const MutexLock lock(mutex);
@@ -73,7 +52,7 @@ struct HistoryFile::All {
 HistoryFile::HistoryFile(History& history, std::shared_ptr<const HistoryNames> names)
     : history_(history), names_(std::move(names)), text_(names_) {
   const std::string& path = names_->settings.file;
-  All& all = All::all();
+  All& all = processWide<All>();
   {
     const MutexLock lock(all.mutex);
     all.files.reserve(all.files.size() + 1);
@@ -87,8 +66,7 @@ HistoryFile::HistoryFile(History& history, std::shared_ptr<const HistoryNames> n
     const HistoryPart whole = history_.whole();
     text_.begin(startOf(whole), whole.pools, false);
     write(text_.take());
-    const SignalsBlocked blocked;  // the thread starts so: the program's handlers never run there
-    thread_ = std::thread([this] { run(); });
+    thread_ = unsignalledThread([this] { run(); });
   } catch (const std::exception& error) {
     (void)::close(file_);
     throw HistoryError(fmt::format("the history in {} cannot be begun: {}", path, error.what()));
@@ -115,7 +93,7 @@ bool HistoryFile::hasName() const {
 }
 
 HistoryFile::~HistoryFile() {
-  if (made_.isHere()) All::all().remove(this);
+  if (made_.isHere()) processWide<All>().remove(this);
   (void)finish();
   if (!made_.isHere()) new (&thread_) std::thread;  // a child of fork has no such thread
 }

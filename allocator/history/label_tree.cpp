@@ -11,45 +11,13 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/history/hashed_numbers.hpp"
 
 namespace cistern {
 
 struct Labels::Tree {
   Mutex mutex{LockRank::kLabels};
-  std::vector<Label> labels CISTERN_GUARDED_BY(mutex) = std::vector<Label>(1);
-  HashedNumbers numbers CISTERN_GUARDED_BY(mutex);
-
-  std::uint32_t child(std::uint32_t parent, std::string_view name) {
-    std::uint64_t hash = mixed(0, parent);
-    for (const char c : name) hash = mixed(hash, std::uint64_t(std::uint8_t(c)));
-    const MutexLock lock(mutex);
-    const std::uint32_t known = numbers.find(hash, [&](std::uint32_t number) {
-      mutex.assertHeld();
-      return labels[number].parent == parent && labels[number].name == name;
-    });
-    if (known != 0) return known;
-    if (labels.size() == kMost) return parent;
-    const auto number = std::uint32_t(labels.size());
-    labels.push_back({parent, std::string(name)});
-    try {
-      numbers.add(hash, number);
-    } catch (...) {
-      labels.pop_back();
-      throw;
-    }
-    return number;
-  }
+  NumberedTree<std::string> labels CISTERN_GUARDED_BY(mutex);
 };
-
-Labels::Tree& Labels::tree() {
-  static Tree* const one = [] {
-    auto made = std::make_unique<Tree>();
-    atFork([] { tree().mutex.takeForFork(); }, [] { tree().mutex.releaseAfterFork(); });
-    return made.release();
-  }();
-  return *one;
-}
 
 std::uint32_t Labels::current() noexcept {
   return innermost_ == nullptr ? 0 : numberOf(innermost_);
@@ -60,20 +28,24 @@ std::uint32_t Labels::numberOf(LabelScope* scope) noexcept {
   if (scope->number_ != 0) return scope->number_;
   const std::uint32_t parent = numberOf(scope->outer_);
   try {
-    return scope->number_ = tree().child(parent, scope->name_.substr(0, kMostBytes));
+    Tree& all = processWide<Tree>();
+    const Label label{parent, std::string(scope->name_.substr(0, kMostBytes))};
+    const MutexLock lock(all.mutex);
+    const std::uint32_t number = all.labels.child(label, kMost);
+    return scope->number_ = number != 0 ? number : parent;
   } catch (const std::bad_alloc&) {
     return parent;
   }
 }
 
 Labels::Label Labels::label(std::uint32_t number) {
-  Tree& all = tree();
+  Tree& all = processWide<Tree>();
   const MutexLock lock(all.mutex);
   return all.labels[number];
 }
 
 std::uint32_t Labels::parentOf(std::uint32_t number) noexcept {
-  Tree& all = tree();
+  Tree& all = processWide<Tree>();
   const MutexLock lock(all.mutex);
   return all.labels[number].parent;
 }
@@ -84,8 +56,8 @@ std::string Labels::pathOf(std::uint32_t number) {
   std::size_t bytes = 0;
   while (number != 0 && bytes < kMostPathBytes) {
     Label one = label(number);
-    bytes += one.name.size();
-    names.push_back(std::move(one.name));
+    bytes += one.value.size();
+    names.push_back(std::move(one.value));
     number = one.parent;
   }
   std::ranges::reverse(names);

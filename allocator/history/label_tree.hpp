@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "allocator/history/numbered_tree.hpp"
 #include "cistern/history.hpp"
 
 namespace cistern {
@@ -13,10 +14,7 @@ class Labels {
  public:
   static constexpr std::size_t kMostPathBytes = 4'096;
 
-  struct Label {
-    std::uint32_t parent = 0;  ///< less than its own number
-    std::string name;
-  };
+  using Label = NumberedTree<std::string>::Node;  ///< `value`: its name
 
   /// The calling thread's innermost label. If the host is short of memory, or there are kMost
   /// labels, the innermost one that has a number.
@@ -35,7 +33,6 @@ class Labels {
   static constexpr std::size_t kMostBytes = 255;  ///< of a name
 
   struct Tree;
-  static Tree& tree();
   static std::uint32_t numberOf(LabelScope* scope) noexcept;
 
   inline static constinit thread_local LabelScope* innermost_ = nullptr;

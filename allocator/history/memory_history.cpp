@@ -46,9 +46,7 @@ RequestOrigin History::originOfRequest() noexcept {
 // ---- Begin and end ------------------------------------------------------------------------------
 
 void History::begin(std::shared_ptr<HistoryNames> names) {
-  EventRing ring(names->settings.most_events);
   const MutexLock lock(mutex_);
-  ring_ = std::move(ring);
   names_ = std::move(names);
   keeps_all_ = !names_->settings.file.empty();
   gathers_ = names_->settings.stacks != Stacks::kNone;
@@ -74,12 +72,12 @@ void History::addReserved(Address address, const ReservedRange& range, MempoolId
 void History::end() noexcept { on_ = gathers_ = false; }
 
 std::shared_ptr<HistoryNames> History::forget() noexcept {
-  EventRing ring;
+  std::deque<HistoryEvent> events;
   std::shared_ptr<HistoryNames> names;
   std::deque<HistoryNote> notes;
   {
     const MutexLock lock(mutex_);
-    std::swap(ring_, ring);
+    events.swap(events_);
     names.swap(names_);
     notes.swap(notes_);
     living_.clear();
@@ -87,25 +85,33 @@ std::shared_ptr<HistoryNames> History::forget() noexcept {
     pools_.resize(1);
     last_pool_ = 0;
     usage_ = {};
-    lost_ = unknown_ = 0;
+    first_ = lost_ = unknown_ = 0;
   }
   return names;
 }
 
 // ---- Events -------------------------------------------------------------------------------------
 
-void History::push(HistoryEvent event) noexcept {
-  if (keeps_all_ && ring_.full()) return void(++lost_);
+void History::push(HistoryEvent event) noexcept try {
+  const std::uint64_t most = names_->settings.most_events;
+  if (keeps_all_ && events_.size() == most) return void(++lost_);
   const Clock::duration since = Clock::now() - begun_;
   event.time_us =
       std::uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
-  if (!ring_.push(event)) return void(++lost_);
-  if (keeps_all_ && !wants_taking_.load(std::memory_order_relaxed) &&
-      2 * (ring_.end() - ring_.begin()) > names_->settings.most_events) {
+  if (events_.size() == most) drop(1);
+  events_.push_back(event);
+  if (keeps_all_ && !wants_taking_.load(std::memory_order_relaxed) && 2 * events_.size() > most) {
     wants_taking_ = true;
     taking_.notify_one();
   }
-  while (!notes_.empty() && notes_.front().event < ring_.begin()) notes_.pop_front();
+} catch (const std::bad_alloc&) {
+  ++lost_;
+}
+
+void History::drop(std::size_t count) noexcept {
+  events_.erase(events_.begin(), events_.begin() + std::ptrdiff_t(count));
+  first_ += count;
+  while (!notes_.empty() && notes_.front().event < first_) notes_.pop_front();
 }
 
 void History::push(HistoryKind kind, const LivingBlock& block, bool pending) noexcept {
@@ -115,9 +121,9 @@ void History::push(HistoryKind kind, const LivingBlock& block, bool pending) noe
 
 // An event without its note is kept all the same.
 void History::pushNoted(HistoryEvent event, HistoryNote note) noexcept {
-  const std::uint64_t number = ring_.end();
+  const std::uint64_t number = nextNumber();
   push(event);
-  if (ring_.end() == number) return;
+  if (nextNumber() == number) return;
   note.event = number;
   try {
     notes_.push_back(std::move(note));
@@ -150,11 +156,8 @@ void History::freed(Address address, bool pending) noexcept {
   if (block == nullptr || block->pending) return;
   count(*block, false);
   push(HistoryKind::kFree, *block, pending);
-  if (pending) {
-    block->pending = true;
-  } else {
-    living_.erase(*block);
-  }
+  block->pending = true;
+  if (!pending) living_.erase(*block);
 }
 
 void History::usesEnded(Address address) noexcept {
@@ -262,12 +265,12 @@ std::vector<LabelUsage> History::labelUsage() const {
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-void History::copyEvents(HistoryPart& part, std::uint64_t begin, std::uint64_t end) const {
+void History::copyEvents(HistoryPart& part, std::uint64_t begin, std::size_t count) const {
   part.first = begin;
-  part.events.reserve(std::size_t(end - part.first));
-  for (std::uint64_t i = part.first; i < end; ++i) part.events.push_back(ring_[i]);
+  const auto from = events_.begin() + std::ptrdiff_t(begin - first_);
+  part.events.assign(from, from + std::ptrdiff_t(count));
   for (const HistoryNote& note : notes_) {
-    if (note.event >= begin && note.event < end) part.notes.push_back(note);
+    if (note.event >= begin && note.event < begin + count) part.notes.push_back(note);
   }
   part.pools = pools_;
   part.lost = lost_;
@@ -283,7 +286,7 @@ void History::copyPresent(HistoryPart& part) const {
 HistoryPart History::whole() const {
   HistoryPart part;
   const MutexLock lock(mutex_);
-  copyEvents(part, ring_.begin(), ring_.end());
+  copyEvents(part, first_, events_.size());
   copyPresent(part);
   return part;
 }
@@ -291,9 +294,8 @@ HistoryPart History::whole() const {
 HistoryPart History::atItsEnd() const {
   HistoryPart part;
   const MutexLock lock(mutex_);
-  const std::uint64_t end = ring_.end();
-  const bool failed = end != ring_.begin() && ring_[end - 1].kind == HistoryKind::kFailed;
-  copyEvents(part, failed ? end - 1 : end, end);
+  const bool failed = !events_.empty() && events_.back().kind == HistoryKind::kFailed;
+  copyEvents(part, failed ? nextNumber() - 1 : nextNumber(), failed ? 1 : 0);
   copyPresent(part);
   part.lost = 0;
   return part;
@@ -302,9 +304,8 @@ HistoryPart History::atItsEnd() const {
 HistoryPart History::take(std::size_t most) {
   HistoryPart part;
   const MutexLock lock(mutex_);
-  copyEvents(part, ring_.begin(), std::min(ring_.begin() + most, ring_.end()));
-  ring_.drop(part.events.size());
-  while (!notes_.empty() && notes_.front().event < ring_.begin()) notes_.pop_front();
+  copyEvents(part, first_, std::min(most, events_.size()));
+  drop(part.events.size());
   lost_ = 0;
   wants_taking_ = false;
   return part;

@@ -16,7 +16,6 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/ground/observer.hpp"
-#include "allocator/history/event_ring.hpp"
 #include "allocator/history/living_blocks.hpp"
 #include "allocator/history/reserved_ranges.hpp"
 #include "allocator/history/stack_tree.hpp"
@@ -127,7 +126,11 @@ class History : public Observer {
   std::uint32_t numberOf(MempoolId_t pool) CISTERN_REQUIRES(mutex_);
   void count(const LivingBlock& block, bool begins) noexcept CISTERN_REQUIRES(mutex_);
   void loseBlock() noexcept CISTERN_REQUIRES(mutex_) { ++lost_, ++unknown_; }
-  void copyEvents(HistoryPart& part, std::uint64_t begin, std::uint64_t end) const
+  /// Forgets the oldest events, and their notes.
+  void drop(std::size_t count) noexcept CISTERN_REQUIRES(mutex_);
+  std::uint64_t nextNumber() const CISTERN_REQUIRES(mutex_) { return first_ + events_.size(); }
+  /// Copies that many events from the number `begin` on.
+  void copyEvents(HistoryPart& part, std::uint64_t begin, std::size_t count) const
       CISTERN_REQUIRES(mutex_);
   void copyPresent(HistoryPart& part) const CISTERN_REQUIRES(mutex_);
   Usage& usageOf(std::uint32_t label) CISTERN_REQUIRES(mutex_);
@@ -146,8 +149,9 @@ class History : public Observer {
   mutable Mutex mutex_{LockRank::kHistory};
   std::shared_ptr<HistoryNames> names_ CISTERN_GUARDED_BY(mutex_);
   Clock::time_point begun_ CISTERN_GUARDED_BY(mutex_);
-  EventRing ring_ CISTERN_GUARDED_BY(mutex_);
-  bool keeps_all_ CISTERN_GUARDED_BY(mutex_) = false;  ///< new events are lost, not old ones
+  std::deque<HistoryEvent> events_ CISTERN_GUARDED_BY(mutex_);
+  std::uint64_t first_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< the number of the oldest event
+  bool keeps_all_ CISTERN_GUARDED_BY(mutex_) = false;   ///< new events are lost, not old ones
   std::uint64_t lost_ CISTERN_GUARDED_BY(mutex_) = 0;
   std::uint64_t unknown_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< HistoryPart::unknown
   LivingBlocks living_ CISTERN_GUARDED_BY(mutex_);

@@ -230,7 +230,7 @@ std::uint32_t RecordingText::stackNumber(std::uint32_t stack) {
   if (const auto known = events_stacks_.find(stack); known != events_stacks_.end())
     return known->second;
   std::uint32_t inner = stack;
-  for (StackTree::Node node = names_->stacks.node(inner); frameOf(node.word).own;) {
+  for (StackTree::Node node = names_->stacks.node(inner); frameOf(node.value).own;) {
     inner = node.parent;
     if (inner == 0) break;
     node = names_->stacks.node(inner);
@@ -244,7 +244,7 @@ std::uint32_t RecordingText::wholeStackNumber(std::uint32_t stack) {
   if (const auto known = stacks_.find(stack); known != stacks_.end()) return known->second;
   const StackTree::Node node = names_->stacks.node(stack);
   const std::uint32_t parent = wholeStackNumber(node.parent);
-  const std::uint32_t frame = frameNumber(node.word);
+  const std::uint32_t frame = frameNumber(node.value);
   fmt::format_to(std::back_inserter(text_), "S {} {}\n", parent, frame);
   return stacks_[stack] = ++stacks_written_;
 }
@@ -254,7 +254,7 @@ std::uint32_t RecordingText::labelNumber(std::uint32_t label) {
   if (const auto known = labels_.find(label); known != labels_.end()) return known->second;
   const Labels::Label one = Labels::label(label);
   const std::uint32_t parent = labelNumber(one.parent);
-  fmt::format_to(std::back_inserter(text_), "L {} {}\n", parent, quotedJson(one.name));
+  fmt::format_to(std::back_inserter(text_), "L {} {}\n", parent, quotedJson(one.value));
   const auto number = std::uint32_t(labels_.size() + 1);
   return labels_[label] = number;
 }

@@ -3,20 +3,17 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
+#include <unordered_map>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/history/hashed_numbers.hpp"
+#include "allocator/history/numbered_tree.hpp"
 
 namespace cistern {
 
 /// A stack is the number of its innermost frame's node; 0 is the empty stack. Thread-safe.
 class StackTree {
  public:
-  struct Node {
-    std::uint32_t parent = 0;  ///< the callers' stack; less than the node's own number
-    std::uintptr_t word = 0;   ///< the frame
-  };
+  using Node = NumberedTree<std::uintptr_t>::Node;  ///< a frame; its parent is the callers' stack
 
   /// The stack of these frames, innermost first. 0 if the host is short of memory, or for a new
   /// stack when there are kMost nodes.
@@ -32,12 +29,11 @@ class StackTree {
 
   bool isStack(std::uint32_t stack, std::span<const std::uintptr_t> words) const noexcept
       CISTERN_REQUIRES(mutex_);
-  std::uint32_t child(std::uint32_t parent, std::uintptr_t word) CISTERN_REQUIRES(mutex_);
 
   mutable Mutex mutex_{LockRank::kHistoryStacks};
-  std::vector<Node> nodes_ CISTERN_GUARDED_BY(mutex_) = std::vector<Node>(1);
-  HashedNumbers children_ CISTERN_GUARDED_BY(mutex_);  ///< nodes, by parent and word
-  HashedNumbers whole_ CISTERN_GUARDED_BY(mutex_);     ///< stacks, by all their words
+  NumberedTree<std::uintptr_t> nodes_ CISTERN_GUARDED_BY(mutex_);
+  /// By the hash of all its words: the stack that was found last.
+  std::unordered_map<std::uint64_t, std::uint32_t> whole_ CISTERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace cistern

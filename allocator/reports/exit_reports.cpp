@@ -14,11 +14,12 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
+#include "allocator/base/process.hpp"
 #include "allocator/engine/reports/accounting.hpp"
-#include "allocator/engine/reports/snapshot.hpp"
 #include "allocator/history/engine_history.hpp"
 #include "allocator/history/host_stack.hpp"
 #include "allocator/history/label_tree.hpp"
+#include "allocator/engine/reports/snapshot.hpp"
 
 namespace cistern {
 namespace {
@@ -67,7 +68,7 @@ std::string framesOf(const HistoryNames& names, std::uint32_t stack) {
   std::size_t shown = 0;
   while (stack != 0 && shown < kFrames) {
     const StackTree::Node node = names.stacks.node(stack);
-    const StackFrame frame = names.frameOf(node.word);
+    const StackFrame frame = names.frameOf(node.value);
     stack = node.parent;
     if (shown == 0 && isOwnFunction(frame)) continue;
     ++shown;
@@ -104,21 +105,15 @@ std::string leaksOf(Engine& engine) {
 /// The allocators that have not been reported.
 class Registry {
  public:
-  static Registry& one() {
-    static Registry* const made = [] {
-      auto registry = std::make_unique<Registry>();
-      atFork([] { one().mutex_.takeForFork(); }, [] { one().mutex_.releaseAfterFork(); });
-      (void)std::atexit([] { one().printAll(); });
-      return registry.release();
-    }();
-    return *made;
+  Registry() {
+    (void)std::atexit([] { processWide<Registry>().printAll(); });
   }
   void add(Engine& engine) {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(mutex);
     engines_.push_back(&engine);
   }
   bool take(Engine& engine) noexcept {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(mutex);
     return std::erase(engines_, &engine) != 0;
   }
   static void print(Engine& engine) noexcept try {
@@ -129,18 +124,19 @@ class Registry {
     std::fprintf(stderr, "cistern: no statistics: %s\n", error.what());
   }
 
+  Mutex mutex{LockRank::kExitReports};
+
  private:
   void printAll() noexcept {
     std::vector<Engine*> engines;
     {
-      const MutexLock lock(mutex_);
+      const MutexLock lock(mutex);
       engines.swap(engines_);
     }
     for (Engine* const engine : engines) print(*engine);
   }
 
-  Mutex mutex_{LockRank::kExitReports};
-  std::vector<Engine*> engines_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Engine*> engines_ CISTERN_GUARDED_BY(mutex);
 };
 
 bool isAskedFor() noexcept {
@@ -174,11 +170,11 @@ std::string exitReport(Engine& engine) {
 }
 
 void exit_reports::add(Engine& engine) {
-  if (isAskedFor()) Registry::one().add(engine);
+  if (isAskedFor()) processWide<Registry>().add(engine);
 }
 
 void exit_reports::remove(Engine& engine) noexcept {
-  if (isAskedFor() && Registry::one().take(engine)) Registry::print(engine);
+  if (isAskedFor() && processWide<Registry>().take(engine)) Registry::print(engine);
 }
 
 }  // namespace cistern
