@@ -10,6 +10,10 @@
 
 namespace cistern {
 
+// What requests and reports on them go by.
+inline constexpr std::uint64_t kLargestHostBlock = kTiB / 2;  ///< no larger one is ever tried
+inline constexpr std::uint64_t kPageUnit = 2 * kMiB;          ///< pages are multiples of it
+
 /// `value` rounded up to a multiple of `unit`. Pre: unit > 0 and the result fits.
 constexpr std::uint64_t roundUp(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;

@@ -73,8 +73,8 @@
   X(kVirtualSegments, "VirtualSegments::mutex_", "guards the segments of one page each")        \
   X(kHooks, "HookList::mutex_", "guards one list of the program's functions")                   \
   X(kMemoryLog, "MemoryLog::mutex_", "guards the events that are recorded")                     \
-  X(kExitReports, "Registry::mutex", "guards the allocators that are reported at exit")        \
-  X(kEmptiedByCommand, "Reached::mutex", "guards the allocators that `cistern sleep` reaches") \
+  X(kExitReports, "Registry::mutex", "guards the allocators that are reported at exit")         \
+  X(kEmptiedByCommand, "Reached::mutex", "guards the allocators that `cistern sleep` reaches")  \
   X(kHistoryStacks, "StackTree::mutex_", "guards the call stacks of a history")                 \
   X(kLabels, "Labels::Tree::mutex", "guards the names of labels")                               \
   X(kBackground, "Background::mutex_", "guards whether the background thread has work")         \

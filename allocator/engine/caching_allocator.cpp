@@ -11,7 +11,6 @@
 #include "allocator/engine/overflow/overflow.hpp"
 #include "allocator/engine/reports/accounting.hpp"
 #include "allocator/engine/reports/misuse.hpp"
-#include "allocator/engine/reports/snapshot.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
@@ -95,7 +94,6 @@ void CachingAllocator::resetPeakStats() { engine_->here("resetPeakStats").totals
 void CachingAllocator::resetAccumulatedStats() {
   engine_->here("resetAccumulatedStats").totals.resetAccumulated();
 }
-Snapshot CachingAllocator::snapshot() const { return snapshotOf(engine_->here("snapshot")); }
 void CachingAllocator::recordMemoryEvents(bool on) {
   engine_->here("recordMemoryEvents").log.set(on);
 }

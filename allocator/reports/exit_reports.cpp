@@ -19,7 +19,7 @@
 #include "allocator/history/engine_history.hpp"
 #include "allocator/history/host_stack.hpp"
 #include "allocator/history/label_tree.hpp"
-#include "allocator/engine/reports/snapshot.hpp"
+#include "allocator/reports/snapshot.hpp"
 
 namespace cistern {
 namespace {

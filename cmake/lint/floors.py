@@ -25,9 +25,9 @@ def doors(*names):
     return [f"cistern/{name}.hpp" for name in names]
 
 
-BASE_DOORS = doors("types", "error", "options", "current")
+BASE_DOORS = doors("types", "error", "options", "current", "report")
 DEVICE_DOORS = BASE_DOORS + doors("status", "device", "device_calls", "sim")
-ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "report", "history", "segment_source", "sleep",
+ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "history", "segment_source", "sleep",
                              "allocator")
 PINNED_DOORS = ENGINE_DOORS + doors("pinned")
 POOLS_DOORS = ENGINE_DOORS + doors("pool", "graph")

@@ -16,12 +16,10 @@
 
 namespace cistern {
 
-inline constexpr std::uint64_t kSmallLimit = kMiB;            ///< the largest small request
-inline constexpr std::uint64_t kSmallSegment = 2 * kMiB;      ///< the segment that small ones share
-inline constexpr std::uint64_t kSegmentUnit = 2 * kMiB;       ///< segments are multiples of it
-inline constexpr std::uint64_t kLargestRequest = kTiB;        ///< above it nothing is ever tried
-inline constexpr std::uint64_t kLargestHostBlock = kTiB / 2;  ///< the same of host memory
-inline constexpr std::uint64_t kPageUnit = 2 * kMiB;          ///< pages are multiples of it
+inline constexpr std::uint64_t kSmallLimit = kMiB;        ///< the largest small request
+inline constexpr std::uint64_t kSmallSegment = 2 * kMiB;  ///< the segment that small ones share
+inline constexpr std::uint64_t kSegmentUnit = 2 * kMiB;   ///< segments are multiples of it
+inline constexpr std::uint64_t kLargestRequest = kTiB;    ///< above it nothing is ever tried
 
 class Pool;
 

@@ -86,6 +86,40 @@ CacheInfo CachingAllocator::cacheInfo() const {
   return info;
 }
 
+// A cached block is free. One that another thread has freed, and that its cache has not taken yet,
+// is pending.
+static BlockUse useOf(const Block& block) {
+  if (block.isFree()) return BlockUse::kFree;
+  if (block.isHole()) return BlockUse::kUnmapped;
+  if (block.state() != BlockState::kAllocated || ownership::heldByProgram(block))
+    return block.state() == BlockState::kAllocated ? BlockUse::kAllocated : BlockUse::kPending;
+  const bool cached = ownership::whereIs(ownership::load(block)) == ownership::Where::kCached;
+  return cached ? BlockUse::kFree : BlockUse::kPending;
+}
+
+// A block may be freed while its pool sleeps.
+SnapshotBlock pictureOf(const Engine& engine, const Heap& heap, const Block& block, bool sleeps,
+                        bool on_host) {
+  const auto isThere = [](const pages::Mapping& mapping) { return mapping.isThere(); };
+  BlockUse use = useOf(block);
+  std::uint64_t away = use == BlockUse::kUnmapped ? block.bytes() : 0;
+  if (sleeps) away = block.bytes() - pages::bytesIn(block, isThere);
+  if (use == BlockUse::kAllocated && away > 0) use = BlockUse::kAsleep;
+  const bool used = use != BlockUse::kFree && use != BlockUse::kUnmapped;
+  std::uint64_t held_on_host = 0;
+  if (on_host && (sleeps || !block.isHole())) {
+    engine.pages.mutex().assertHeld();
+    held_on_host = engine.pages.hostBytesIn(block);
+  }
+  return {deviceAddress(block),
+          block.bytes(),
+          used ? ownership::requested(block) : 0,
+          used ? heap.streamOf(block) : heap.stream(),
+          use,
+          held_on_host,
+          away};
+}
+
 void audit(Engine& engine) {
   const MutexLock lock(engine.pages.mutex());
   std::uint64_t reserved = 0, in_pages = 0;

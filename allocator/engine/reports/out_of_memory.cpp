@@ -6,8 +6,9 @@
 #include <mutex>
 #include <tuple>
 
-#include "allocator/engine/reports/report_text.hpp"
-#include "allocator/engine/reports/snapshot.hpp"
+#include "allocator/base/report_text.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/reports/accounting.hpp"
 
 namespace cistern {
 namespace {
@@ -18,38 +19,23 @@ constexpr std::size_t kHoldersShown = 8;
 /// places: what lies on the device is told with the stream's other memory there.
 using HeapNumbers = std::map<std::tuple<MempoolId_t, Stream, Location>, std::size_t>;
 
-HeapReport& heapOf(OutOfMemoryReport& report, HeapNumbers& numbers, const SnapshotSegment& segment,
-                   Location at) {
-  const auto [it, added] =
-      numbers.try_emplace({segment.pool, segment.stream, at}, report.heaps.size());
-  if (!added) return report.heaps[it->second];
-  HeapReport& heap = report.heaps.emplace_back(HeapReport{segment.pool, segment.stream});
-  heap.location = at;
-  return heap;
-}
-
 // The part of a block that lies in one of the places. What lies elsewhere would not help.
-void add(OutOfMemoryReport& report, HeapNumbers& numbers, const SnapshotSegment& segment,
+void add(OutOfMemoryReport& report, HeapNumbers& numbers, const Heap& heap,
          const SnapshotBlock& block, Location at, std::uint64_t bytes) {
   if (bytes == 0) return;
-  HeapReport& heap = heapOf(report, numbers, segment, at);
-  heap.reserved += bytes;
+  const MempoolId_t pool = heap.pool().id();
+  const auto [known, is_new] = numbers.try_emplace({pool, heap.stream(), at}, report.heaps.size());
+  if (is_new) report.heaps.emplace_back(HeapReport{pool, heap.stream()}).location = at;
+  HeapReport& to = report.heaps[known->second];
+  to.reserved += bytes;
   if (block.use == BlockUse::kAllocated || block.use == BlockUse::kAsleep) {
-    heap.allocated += bytes;
+    to.allocated += bytes;
     if (at == report.location) report.holders.push_back({block.address, bytes, block.stream});
   } else if (block.use == BlockUse::kPending) {
-    heap.pending += bytes;
+    to.pending += bytes;
   } else {
-    heap.free += bytes;
-    heap.largest_free = std::max(heap.largest_free, bytes);
-  }
-}
-
-void add(OutOfMemoryReport& report, HeapNumbers& numbers, const SnapshotSegment& segment) {
-  for (const SnapshotBlock& block : segment.blocks) {
-    const std::uint64_t here = block.bytes - block.away - block.on_host;
-    add(report, numbers, segment, block, Location::kDevice, here);
-    add(report, numbers, segment, block, Location::kHost, block.on_host);
+    to.free += bytes;
+    to.largest_free = std::max(to.largest_free, bytes);
   }
 }
 
@@ -75,16 +61,34 @@ void addFree(OutOfMemoryReport& report, WhyUnused why, std::uint64_t bytes) {
   part->largest = std::max(part->largest, bytes);
 }
 
-void addFreeParts(Engine& engine, const Request& request, OutOfMemoryReport& report) {
-  for (Heap* heap : engine.heaps.with(pagesOf(request))) {
-    const std::unique_lock still = engine.holdStill(heap->onPages());
-    const MutexLock lock(heap->mutex());
-    forEachBlock(*heap, [&](const Block& block) {
-      heap->mutex().assertHeld();
-      if (block.isFree()) addFree(report, whyUnused(engine, *heap, block, request), block.bytes());
-    });
-  }
+void addHeap(Engine& engine, Heap& heap, const Request& request, OutOfMemoryReport& report,
+             HeapNumbers& numbers) {
+  const std::unique_lock still = engine.holdStill(heap.onPages());
+  const MutexLock lock(heap.mutex());
+  if (heap.stream() == Heap::kNobodys) return;  // addresses alone, without memory
+  const HeldCaches held_still(heap);
+  const bool on_host = heap.onPages() && pagesOf(heap) != PageKind::kDevice;
+  const bool could_serve = pagesOf(heap) == pagesOf(request);
+  forEachBlock(heap, [&](const Block& block) {
+    heap.mutex().assertHeld();
+    const SnapshotBlock picture = pictureOf(engine, heap, block, heap.asleep(), on_host);
+    const std::uint64_t here = picture.bytes - picture.away - picture.on_host;
+    add(report, numbers, heap, picture, Location::kDevice, here);
+    add(report, numbers, heap, picture, Location::kHost, picture.on_host);
+    if (could_serve && block.isFree())
+      addFree(report, whyUnused(engine, heap, block, request), block.bytes());
+  });
+}
+
+void addHeaps(Engine& engine, const Request& request, OutOfMemoryReport& report) {
+  HeapNumbers numbers;
+  for (Heap* heap : engine.heaps.all()) addHeap(engine, *heap, request, report, numbers);
+  for (const HeapReport& heap : report.heaps)
+    report.allocated += heap.location == Location::kDevice ? heap.allocated : 0;
   std::ranges::sort(report.unused, std::greater(), &UnusedMemory::bytes);
+  std::ranges::sort(report.heaps, std::greater(), &HeapReport::reserved);
+  std::ranges::stable_sort(report.holders, std::greater(), &HolderReport::bytes);
+  if (report.holders.size() > kHoldersShown) report.holders.resize(kHoldersShown);
 }
 
 // A capture gives nothing back: what lies free is counted as if it did not. A request that is
@@ -134,19 +138,12 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   report.limit = engine.limit.limit();
   report.location = request.pool->location();
   report.host_left = engine.device.hostPageBytesLeft();
-  HeapNumbers numbers;
-  for (const SnapshotSegment& segment : snapshotOf(engine).segments) add(report, numbers, segment);
-  for (const HeapReport& heap : report.heaps)
-    report.allocated += heap.location == Location::kDevice ? heap.allocated : 0;
+  addHeaps(engine, request, report);
   report.overflow_limit = engine.overflow.limit();
   report.overflow_reserved = engine.overflow.reserved();
   report.reserved = engine.limit.reserved();
   report.host_reserved = engine.hostPageBytes();
-  addFreeParts(engine, request, report);
   addLack(engine, request, report);
-  std::ranges::sort(report.heaps, std::greater(), &HeapReport::reserved);
-  std::ranges::stable_sort(report.holders, std::greater(), &HolderReport::bytes);
-  if (report.holders.size() > kHoldersShown) report.holders.resize(kHoldersShown);
   report.device_total = engine.device_total;
   report.device_error = engine.lastError();
   report.device_free = deviceFree(engine);

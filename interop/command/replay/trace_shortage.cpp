@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "allocator/engine/reports/report_text.hpp"
+#include "allocator/base/report_text.hpp"
 #include "interop/command/replay/grouped.hpp"
 #include "interop/trace/builder.hpp"
 

@@ -1,5 +1,5 @@
 // The text of reports: on a wrong free, and on a request that no memory was found for.
-#include "allocator/engine/reports/report_text.hpp"
+#include "allocator/base/report_text.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/engine/ground/request.hpp"
 
 namespace cistern {
 namespace {

@@ -1,7 +1,7 @@
 // Every segment and block, as a picture. A heap may have a million blocks, and threads that want
 // its lock do not wait that long: it is looked at a slice at a time, and they get the lock in
 // between.
-#include "allocator/engine/reports/snapshot.hpp"
+#include "allocator/reports/snapshot.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/reports/accounting.hpp"
+#include "cistern/allocator.hpp"
 
 namespace cistern {
 namespace {
@@ -23,34 +25,6 @@ constexpr std::size_t kSlice = 4096;
 using Slice = std::array<SnapshotBlock, kSlice>;
 /// Between two slices. A thread that waits for the lock wakes up and takes it meanwhile.
 constexpr std::chrono::microseconds kPause{1};
-
-// A cached block is free. One that another thread has freed, and that its cache has not taken yet,
-// is pending.
-BlockUse useOf(const Block& block) {
-  if (block.isFree()) return BlockUse::kFree;
-  if (block.isHole()) return BlockUse::kUnmapped;
-  if (block.state() != BlockState::kAllocated || ownership::heldByProgram(block))
-    return block.state() == BlockState::kAllocated ? BlockUse::kAllocated : BlockUse::kPending;
-  const bool cached = ownership::whereIs(ownership::load(block)) == ownership::Where::kCached;
-  return cached ? BlockUse::kFree : BlockUse::kPending;
-}
-
-// A block may be freed while its pool sleeps. Pre, if it sleeps: the page backing's lock is held.
-SnapshotBlock pictureOf(const Heap& heap, const Block& block, bool sleeps) {
-  const auto isThere = [](const pages::Mapping& mapping) { return mapping.isThere(); };
-  BlockUse use = useOf(block);
-  std::uint64_t away = use == BlockUse::kUnmapped ? block.bytes() : 0;
-  if (sleeps) away = block.bytes() - pages::bytesIn(block, isThere);
-  if (use == BlockUse::kAllocated && away > 0) use = BlockUse::kAsleep;
-  const bool used = use != BlockUse::kFree && use != BlockUse::kUnmapped;
-  return {deviceAddress(block),
-          block.bytes(),
-          used ? ownership::requested(block) : 0,
-          used ? heap.streamOf(block) : heap.stream(),
-          use,
-          0,
-          away};
-}
 
 /// Looks at one heap. Holds its lock for a slice at a time.
 class HeapWalk {
@@ -151,18 +125,12 @@ class HeapWalk {
     const Block* block = find(segment, place);
     for (; block != nullptr && count_ < kSlice; block = block->next) {
       const bool sleeps = sleeps_ && heap_.asleep();
-      slice_[count_] = pictureOf(heap_, *block, sleeps);
-      if (on_host && (sleeps || !block->isHole())) noteOnHost(*block, slice_[count_]);
+      slice_[count_] = pictureOf(engine_, heap_, *block, sleeps, on_host);
       if (block->address() != place.at) beginAt(segment.onDevice(place.at), slice_[count_]);
       ++count_;
       place = {block->end(), block};
     }
     return block != nullptr;
-  }
-
-  void noteOnHost(const Block& block, SnapshotBlock& picture) const {
-    engine_.pages.mutex().assertHeld();
-    picture.on_host = engine_.pages.hostBytesIn(block);
   }
 
   // A block that began before the slice came about while nobody looked. What was there is in the
@@ -221,5 +189,7 @@ Snapshot snapshotOf(Engine& engine) {
   all = std::move(once);
   return snapshot;
 }
+
+Snapshot CachingAllocator::snapshot() const { return snapshotOf(engine_->here("snapshot")); }
 
 }  // namespace cistern
