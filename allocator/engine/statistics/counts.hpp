@@ -82,8 +82,8 @@ class StatSums {
   void raisePeaks() {
     for (std::size_t stat = 0; stat < kStatCount; ++stat) raisePeak(Stat(stat));
   }
-  /// Sets the peaks to nothing, until they are raised.
-  void resetPeaks() { peak_ = {}; }
+  /// Sets the peaks to what there is now.
+  void resetPeaks() { peak_ = now_; }
   /// The most bytes that were active since it was called last.
   std::int64_t takePeak() { return std::exchange(peak_to_take_, active()); }
   void resetTaken() {

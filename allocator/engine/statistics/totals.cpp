@@ -37,9 +37,9 @@ class Totals::AllStill {
       }
     });
     for (ThreadCounters* const one : all_.threads_) all_.fold(*one);
+    all_.sums_.raisePeaks();
   }
   ~AllStill() {
-    all_.sums_.raisePeaks();
     for (ThreadCounters* const one : all_.threads_) {
       all_.deal(*one);
       if (one != own_) one->biased_lock.restore();
@@ -252,7 +252,6 @@ void Totals::moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexce
 MemoryStats Totals::read() noexcept {
   const MutexLock lock(mutex_);
   const AllStill still(*this);
-  sums_.raisePeaks();
   return {.all = sums_.valuesOf(StatSums::kBoth),
           .small_pool = sums_.valuesOf(0),
           .large_pool = sums_.valuesOf(1),
@@ -269,7 +268,6 @@ void Totals::resetPeaks() noexcept {
 std::uint64_t Totals::takePeak() noexcept {
   const MutexLock lock(mutex_);
   const AllStill still(*this);
-  sums_.raisePeaks();
   return std::uint64_t(sums_.takePeak());
 }
 
