@@ -7,7 +7,7 @@
 
 #include "allocator/base/process.hpp"
 #include "allocator/engine/backing/imports.hpp"
-#include "allocator/engine/core/all_heaps.hpp"
+#include "allocator/engine/core/core.hpp"
 
 namespace cistern {
 namespace {
@@ -73,14 +73,6 @@ void Engine::addRangesOf(const HeldMemory& held, std::vector<AddressRange>& rang
     if (!at->page->asleep)
       ranges.push_back({at->deviceAddress(), at->deviceAddress() + at->bytes()});
   }
-}
-
-Location Engine::locationOf(const Block& block) const {
-  return isRange(segmentOf(block)) ? pages.locationOf(block) : Location::kDevice;
-}
-
-bool Engine::isHeld(const Block& block) const {
-  return isRange(segmentOf(block)) ? pages.isHeld(block) : segments.isHeld(block);
 }
 
 std::unique_lock<Mutex> Engine::holdStill(bool on_pages) const {

@@ -14,7 +14,6 @@
 #include "allocator/engine/backing/segment_backing.hpp"
 #include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/core/core.hpp"
-#include "allocator/engine/core/pool_table.hpp"
 #include "allocator/engine/events/pending_frees.hpp"
 #include "allocator/engine/ground/hooks.hpp"
 #include "allocator/engine/pages/page_backing.hpp"
@@ -61,9 +60,13 @@ struct Engine : Core {
   void addRangesOf(const HeldMemory& held, std::vector<AddressRange>& ranges) const;
   /// Whether a graph, or an export, holds any of the block's memory. Pre: holdStill() and the
   /// heap's lock are held.
-  bool isHeld(const Block& block) const;
+  bool isHeld(const Block& block) const {
+    return isRange(segmentOf(block)) ? pages.isHeld(block) : segments.isHeld(block);
+  }
   /// Where the block's memory lies. Pre: no heap's lock is held.
-  Location locationOf(const Block& block) const;
+  Location locationOf(const Block& block) const {
+    return isRange(segmentOf(block)) ? pages.locationOf(block) : Location::kDevice;
+  }
   /// The lock that comes before heaps', held: nothing of that backing moves meanwhile. Segments
   /// have none.
   std::unique_lock<Mutex> holdStill(bool on_pages) const;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/core/all_heaps.hpp"
+#include "allocator/engine/core/core.hpp"
 #include "allocator/history/nvtx_ranges.hpp"
 #include "cistern/allocator.hpp"
 

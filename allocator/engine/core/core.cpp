@@ -37,4 +37,65 @@ void Core::meet(Stream stream) {
                                     info.error().name));
 }
 
+// ---- All pools ----------------------------------------------------------------------------------
+
+Pool& PoolTable::open(MempoolId_t id, const PoolTraits& traits) {
+  const MutexLock lock(mutex_);
+  if (spare_.empty()) {
+    if (spare_.capacity() <= pools_.size()) spare_.reserve(2 * pools_.size() + 1);
+    spare_.push_back(&pools_.emplace_back(false, core_.rules, core_.default_pool.onPages()));
+  }
+  Pool& pool = *spare_.back();
+  const SizeRules& rules = traits.no_split ? core_.whole_rules
+                           : traits.source ? core_.segment_rules
+                                           : core_.rules;
+  pool.open(id, traits, rules, !traits.needsSegments() && core_.default_pool.onPages());
+  spare_.pop_back();
+  return pool;
+}
+
+// No stream is asked: by the time that a pool's last user lets go, its streams may be gone.
+void PoolTable::drain(Pool& pool) {
+  pool.forEachHeap([this](Heap& heap) { core_.progress.refreshByEvent(heap); });
+  setLends(pool, false);
+  pool.drain();
+  pool.forEachHeap([this](Heap& heap) {
+    const MutexLock lock(heap.mutex());
+    core_.heaps.setOffering(heap, !heap.withdrawn());
+  });
+}
+
+void PoolTable::setLends(Pool& pool, bool lends) noexcept {
+  if (pool.lends.exchange(lends) != lends) lenders_ += lends ? 1 : -1;
+}
+
+// All heaps leave the pool, or none. A heap stays while a thread asks about it, or while the device
+// takes its last segment back.
+std::optional<PoolTraits> PoolTable::close(Pool& pool) noexcept {
+  bool empty = !pool.visited() && !pool.asleep;
+  pool.forEachHeap([&](Heap& heap) { empty = empty && core_.progress.holdsNothing(heap); });
+  empty = empty && !pool.visited();
+  while (Heap* heap = empty ? pool.lastHeap() : nullptr) empty = core_.heaps.park(*heap);
+  if (!empty) return std::nullopt;
+  std::optional<PoolTraits> traits(pool.close());
+  const MutexLock lock(mutex_);
+  spare_.push_back(&pool);
+  return traits;
+}
+
+// Pools that are opened at this moment may still be in pages: their first miss comes here, too.
+void PoolTable::leavePages() {
+  const MutexLock lock(mutex_);
+  std::vector<Pool*> pools{&core_.default_pool};
+  for (Pool& pool : pools_) pools.push_back(&pool);
+  core_.heaps.leavePages(pools, core_.segment_rules);
+}
+
+// ---- The router --------------------------------------------------------------------------------
+
+void PoolTable::setRouter(Router* router) {
+  router_.store(router, std::memory_order_release);
+  caches_.setRouted(router != nullptr);
+}
+
 }  // namespace cistern

@@ -1,16 +1,22 @@
 // The state that all of an allocator's memory stands on: the device, the options, how much may be
 // taken, and which heap has which address. It also has the heaps, the streams, and what is counted.
 // The backings (backing/, pages/) and the pools work on it. Engine (engine.hpp) is built on top.
+// Below stand what looks at all heaps, and the table of pools.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/engine/cache/cache_table.hpp"
+#include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/core/heap_table.hpp"
 #include "allocator/engine/events/event_pool.hpp"
 #include "allocator/engine/events/known_streams.hpp"
@@ -103,6 +109,92 @@ struct Core {
   HeapTable heaps;
   KnownStreams streams;
   StreamProgress progress;
+};
+
+// ---- All heaps ----------------------------------------------------------------------------------
+
+/// Calls visit(const std::vector<Heap*>&) with the locks of all heaps held and the threads' caches
+/// empty. The heaps are in the order in which they were made. Throws std::bad_alloc.
+template <class Visit>
+void withAllHeaps(Core& core, Visit visit) {
+  const MutexLock lock(core.heaps_mutex);
+  std::vector<Heap*> heaps = core.heaps.all();
+  const HeapLocks locks(core.heaps_mutex, heaps);
+  const HeldCaches held_still(heaps);
+  visit(heaps);
+}
+
+/// From now on the core's observer is told of each block and of all memory, or nobody. Pre: the
+/// locks of all heaps and of their table are held, and the threads' caches are empty.
+inline void observe(Core& core, const std::vector<Heap*>& heaps, bool on)
+    CISTERN_REQUIRES(core.heaps.mutex()) {
+  Observer* const observer = on ? core.observer.get() : nullptr;
+  core.heaps.observe(observer);
+  for (Heap* heap : heaps) {
+    heap->mutex().assertHeld();
+    heap->observe(observer);
+    for (ThreadCache* cache : heap->caches())
+      on ? cache->closeRemoteFrees() : cache->openRemoteFrees();
+  }
+  core.totals.refuseHits(on);
+  core.log.listen(observer);
+  core.observed.store(on, std::memory_order_relaxed);
+}
+
+// ---- All pools ----------------------------------------------------------------------------------
+
+/// The pools of one allocator: memory kept apart begins and ends here. The folder pools/ decides
+/// what uses which pool. The table owns the pools' records, and knows the router.
+///
+/// Thread-safe; nothing here may be called with a heap's lock held.
+class PoolTable {
+ public:
+  PoolTable(Core& core, CacheTable& caches) : core_(core), caches_(caches) {}
+
+  /// A new live pool. Throws std::bad_alloc, changing nothing.
+  Pool& open(MempoolId_t id, const PoolTraits& traits);
+  /// The pool's last user has let go: its free memory is anyone's from now on. Calls no observer.
+  void drain(Pool& pool);
+  /// Lets go of a draining pool. Returns its traits, to be let go of without a lock. Returns none,
+  /// and the pool stays, while it holds memory or is visited.
+  std::optional<PoolTraits> close(Pool& pool) noexcept;
+  /// Whether the default pool may take from the pool. Pre: the pool is live, and no other thread
+  /// changes that, or this, meanwhile.
+  void setLends(Pool& pool, bool lends) noexcept;
+  /// The memory of all pools comes in segments from now on. Pre: PageBacking::areRefused(). Throws
+  /// std::bad_alloc, changing nothing.
+  void leavePages();
+  /// Whether there is a pool that lends to this request's.
+  bool anyLenders(const Request& request) const {
+    return request.pool->isDefault() && lenders_.load(std::memory_order_relaxed) > 0;
+  }
+
+  /// Keeps the router as long as the allocator lives. A request that was under way when another was
+  /// set may come to it at any time.
+  void keepRouter(std::shared_ptr<Router> router) {
+    const MutexLock lock(mutex_);
+    routers_.push_back(std::move(router));
+  }
+  /// Sets the router, which decides the pool of a request that names none. With null, all go to the
+  /// default pool. The router is kept, or outlives requests that are under way.
+  void setRouter(Router* router);
+  /// Whether there is one.
+  bool routed() const { return router_.load(std::memory_order_relaxed) != nullptr; }
+  /// The present route of a request of the calling thread on the stream.
+  Route route(Stream stream, Router::Asked asked = Router::Asked::kCapturesAndScopes) {
+    Router* const router = router_.load(std::memory_order_acquire);
+    return router ? router->route(stream, asked) : Route{};
+  }
+
+ private:
+  Core& core_;
+  CacheTable& caches_;
+  std::atomic<Router*> router_{nullptr};
+  mutable Mutex mutex_{LockRank::kPoolTable};
+  std::deque<Pool> pools_ CISTERN_GUARDED_BY(mutex_);
+  std::vector<Pool*> spare_ CISTERN_GUARDED_BY(mutex_);  ///< those that are nowhere; room for all
+  std::atomic<int> lenders_{0};                          ///< live pools that lend
+  std::vector<std::shared_ptr<Router>> routers_ CISTERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace cistern

@@ -132,7 +132,7 @@ class Pool {
   }
 
   /// Whether the default pool may take from here rather than be out of memory, while it is live.
-  /// PoolTable::setLends (core/pool_table.hpp) changes it.
+  /// PoolTable::setLends (core.hpp) changes it.
   std::atomic<bool> lends{false};
   bool lendsNow() const { return lends && stage() == Stage::kLive; }
 

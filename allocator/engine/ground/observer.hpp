@@ -33,7 +33,7 @@ class OriginScope : public ThreadScope<OriginScope> {
   const RequestOrigin origin_;
 };
 
-/// Is told of an allocator's memory from observe() on (core/all_heaps.hpp). It lives as long as the
+/// Is told of an allocator's memory from observe() on (core/core.hpp). It lives as long as the
 /// allocator. Meanwhile no request hits a cache, because a hit tells nobody: every block goes
 /// through its heap.
 class Observer {

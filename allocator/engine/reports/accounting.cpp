@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.hpp"
-#include "allocator/engine/core/all_heaps.hpp"
+#include "allocator/engine/core/core.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {

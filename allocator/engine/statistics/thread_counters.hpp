@@ -18,13 +18,14 @@
 // are another's.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "allocator/base/biased_lock.hpp"
-#include "allocator/engine/statistics/counts.hpp"
 #include "allocator/layout/recent_blocks.hpp"
 #include "cistern/statistics.hpp"
 
@@ -32,6 +33,49 @@ namespace cistern {
 
 class ThreadCache;
 class Totals;
+
+/// One number for each statistic.
+using StatArray = std::array<std::int64_t, kStatCount>;
+inline std::int64_t& at(StatArray& all, Stat stat) { return all[std::size_t(stat)]; }
+inline std::int64_t at(const StatArray& all, Stat stat) { return all[std::size_t(stat)]; }
+
+struct Counts {
+  std::int64_t blocks = 0;        ///< that the program holds
+  std::int64_t bytes = 0;         ///< of those blocks, rounding included
+  std::int64_t requested = 0;     ///< bytes that the program asked for in them
+  std::int64_t split_blocks = 0;  ///< free blocks of segments that are not wholly free
+  std::int64_t split_bytes = 0;
+
+  static Counts block(std::uint64_t bytes, std::uint64_t requested, int sign) {
+    return {sign, sign * std::int64_t(bytes), sign * std::int64_t(requested)};
+  }
+  /// Applies the operation to each number of the one and that of the other.
+  template <class Operation>
+  friend Counts each(const Counts& a, const Counts& b, Operation of) {
+    return {of(a.blocks, b.blocks), of(a.bytes, b.bytes), of(a.requested, b.requested),
+            of(a.split_blocks, b.split_blocks), of(a.split_bytes, b.split_bytes)};
+  }
+  friend Counts operator+(const Counts& a, const Counts& b) { return each(a, b, std::plus()); }
+  friend Counts operator-(const Counts& a, const Counts& b) { return each(a, b, std::minus()); }
+  friend Counts half(const Counts& of) {
+    return each(of, of, [](std::int64_t x, std::int64_t) { return x / 2; });
+  }
+  friend Counts least(const Counts& a, const Counts& b) {
+    return each(a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
+  }
+  bool anyNegative() const { return (blocks | bytes | requested | split_blocks | split_bytes) < 0; }
+  bool any() const { return (blocks | bytes | requested | split_blocks | split_bytes) != 0; }
+  /// As statistics: what the program holds is active.
+  StatArray asStats() const {
+    StatArray all{};
+    at(all, Stat::kAllocation) = at(all, Stat::kActive) = blocks;
+    at(all, Stat::kAllocatedBytes) = at(all, Stat::kActiveBytes) = bytes;
+    at(all, Stat::kRequestedBytes) = requested;
+    at(all, Stat::kInactiveSplit) = split_blocks;
+    at(all, Stat::kInactiveSplitBytes) = split_bytes;
+    return all;
+  }
+};
 
 struct alignas(64) ThreadCounters {
   /// The counters of one kind of sizes.

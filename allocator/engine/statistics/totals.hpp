@@ -25,6 +25,9 @@
 // Thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -33,6 +36,80 @@
 #include "cistern/statistics.hpp"
 
 namespace cistern {
+
+/// The sums that all threads have published, of small sizes, large ones, and both. They are the
+/// present values, their peaks, and what was taken since somebody last reset that count. One peak
+/// more is that of active bytes since somebody took it. No lock of its own.
+///
+///   now[both] == now[small] + now[large], taken likewise;  now <= peak after raisePeaks(), and
+///   active bytes <= the peak to take
+class StatSums {
+ public:
+  static constexpr std::size_t kBoth = kSizeKindCount;
+
+  void add(std::size_t kind, Stat stat, std::int64_t by, bool taken) {
+    for (const std::size_t of : {kind, kBoth}) {
+      at(now_[of], stat) += by;
+      if (taken) at(taken_[of], stat) += by;
+    }
+  }
+  void add(std::size_t kind, const Counts& by, const Counts& taken) {
+    addTo(now_, kind, by);
+    if (taken.any()) addTo(taken_, kind, taken);
+  }
+  void raisePeak(Stat stat) {
+    for (std::size_t kind = 0; kind <= kBoth; ++kind)
+      at(peak_[kind], stat) = std::max(at(peak_[kind], stat), at(now_[kind], stat));
+    if (stat == Stat::kActiveBytes) peak_to_take_ = std::max(peak_to_take_, active());
+  }
+  void raisePeaks() {
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) raisePeak(Stat(stat));
+  }
+  /// Sets the peaks to what there is now.
+  void resetPeaks() { peak_ = now_; }
+  /// The most bytes that were active since it was called last.
+  std::int64_t takePeak() { return std::exchange(peak_to_take_, active()); }
+  void resetTaken() {
+    taken_ = {};
+    before_ = now_;
+  }
+
+  std::int64_t peak(Stat stat) const { return at(peak_[kBoth], stat); }
+  /// How far what hits change is below its peaks.
+  Counts room(std::size_t kind) const {
+    const auto below = [&](Stat stat) { return at(peak_[kind], stat) - at(now_[kind], stat); };
+    std::int64_t active_bytes = below(Stat::kActiveBytes);
+    if (kind == kBoth) active_bytes = std::min(active_bytes, peak_to_take_ - active());
+    return {std::min(below(Stat::kAllocation), below(Stat::kActive)),
+            std::min(below(Stat::kAllocatedBytes), active_bytes), below(Stat::kRequestedBytes),
+            below(Stat::kInactiveSplit), below(Stat::kInactiveSplitBytes)};
+  }
+  MemoryStats::Values valuesOf(std::size_t kind) const {
+    MemoryStats::Values values;
+    for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+      const std::int64_t now = now_[kind][stat], taken = taken_[kind][stat];
+      values[stat] = {now, peak_[kind][stat], taken, taken - (now - before_[kind][stat])};
+    }
+    return values;
+  }
+
+ private:
+  using PerKind = std::array<StatArray, kSizeKindCount + 1>;
+
+  std::int64_t active() const { return at(now_[kBoth], Stat::kActiveBytes); }
+
+  static void addTo(PerKind& sums, std::size_t kind, const Counts& by) {
+    const StatArray more = by.asStats();
+    for (const std::size_t of : {kind, kBoth}) {
+      for (std::size_t stat = 0; stat < kStatCount; ++stat) sums[of][stat] += more[stat];
+    }
+  }
+
+  PerKind now_{}, peak_{};
+  std::int64_t peak_to_take_ = 0;  ///< of active bytes, which resetPeaks leaves as it is
+  PerKind taken_{};                ///< since resetTaken
+  PerKind before_{};               ///< what there was then
+};
 
 class Totals {
  public:
