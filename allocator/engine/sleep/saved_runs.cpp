@@ -82,16 +82,16 @@ std::vector<AddressRange> joinedOverGaps(const std::vector<AddressRange>& live,
 std::vector<SavedRun> placedIn(const PinnedChunks& chunks,
                                const std::vector<AddressRange>& ranges) {
   std::vector<SavedRun> runs;
-  std::size_t chunk = 0;
+  auto chunk = chunks.begin();
   std::uint64_t used = 0;
   for (AddressRange left : ranges) {
     while (left.from < left.to) {
-      CISTERN_CHECK(chunk < chunks.size());
-      const std::uint64_t bytes = std::min(left.to - left.from, chunks[chunk].bytes - used);
-      if (bytes > 0) runs.push_back({left.from, bytes, chunks[chunk].at + used});
+      CISTERN_CHECK(chunk != chunks.end());
+      const std::uint64_t bytes = std::min(left.to - left.from, chunk->bytes - used);
+      if (bytes > 0) runs.push_back({left.from, bytes, chunk->at + used});
       left.from += bytes;
       used += bytes;
-      if (used == chunks[chunk].bytes) ++chunk, used = 0;
+      if (used == chunk->bytes) ++chunk, used = 0;
     }
   }
   return runs;

@@ -1,7 +1,6 @@
 #include "allocator/engine/sleep/sleep_memory.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -33,12 +32,11 @@ PinnedChunks SleepMemory::take(std::uint64_t bytes) {
   try {
     // The smallest that is enough; without one, the largest.
     while (need > 0 && !spares_.empty()) {
-      auto best = std::ranges::upper_bound(spares_, need, std::greater(), &PinnedChunk::bytes);
-      if (best != spares_.begin()) --best;
-      chunks.push_back(*best);
-      chunks.back().anew = false;
+      auto best = spares_.begin();
+      for (auto at = best; at != spares_.end() && at->bytes >= need; ++at) best = at;
+      best->anew = false;
       need -= std::min(need, best->bytes);
-      spares_.erase(best);
+      chunks.splice(chunks.end(), spares_, best);
     }
     if (need > 0) pin(chunks, need);
   } catch (...) {
@@ -54,12 +52,11 @@ void SleepMemory::pin(PinnedChunks& chunks, std::uint64_t bytes) {
   const RelaxedCaptureMode relaxed(device_);
   while (bytes > 0) {
     const std::uint64_t piece = std::min(roundUp(bytes, kPinUnit), kMostAtOnce);
-    if (chunk_count_ >= spares_.capacity()) spares_.reserve(2 * chunk_count_ + 1);
-    if (chunks.size() == chunks.capacity()) chunks.reserve(2 * chunks.size() + 1);
+    PinnedChunks one(1);
     const Result<void*> pinned = device_.hostMalloc(piece);
     if (!pinned) refuse(bytes, device_.pinnableBytes(), pinned.error().message());
-    chunks.push_back({static_cast<std::byte*>(pinned.value()), piece, true});
-    ++chunk_count_;
+    one.front() = {static_cast<std::byte*>(pinned.value()), piece, true};
+    chunks.splice(chunks.end(), one);
     held_ += piece;
     bytes -= std::min(bytes, piece);
   }
@@ -68,30 +65,34 @@ void SleepMemory::pin(PinnedChunks& chunks, std::uint64_t bytes) {
 bool SleepMemory::unpin(const PinnedChunk& chunk) noexcept {
   const RelaxedCaptureMode relaxed(device_);
   if (!device_.hostFree(chunk.at) && !device_.hostFree(chunk.at)) return false;
-  --chunk_count_;
   held_ -= chunk.bytes;
   return true;
 }
 
-void SleepMemory::keep(const PinnedChunk& chunk) noexcept {
-  spares_.insert(
-      std::ranges::upper_bound(spares_, chunk.bytes, std::greater(), &PinnedChunk::bytes), chunk);
+template <class Goes>
+void SleepMemory::takeBack(PinnedChunks chunks, Goes goes) noexcept {
+  while (!chunks.empty()) {
+    const PinnedChunk& chunk = chunks.front();
+    if (goes(chunk) && unpin(chunk)) {
+      chunks.pop_front();
+      continue;
+    }
+    const auto at = std::ranges::find_if(
+        spares_, [&](const PinnedChunk& spare) { return spare.bytes < chunk.bytes; });
+    spares_.splice(at, chunks, chunks.begin());
+  }
 }
 
 void SleepMemory::give(PinnedChunks chunks, HostMemory what) noexcept {
-  for (const PinnedChunk& chunk : chunks) {
-    if (what == HostMemory::kKeep || !unpin(chunk)) keep(chunk);
-  }
+  takeBack(std::move(chunks), [&](const PinnedChunk&) { return what != HostMemory::kKeep; });
 }
 
 void SleepMemory::undo(PinnedChunks chunks) noexcept {
-  for (const PinnedChunk& chunk : chunks) {
-    if (!chunk.anew || !unpin(chunk)) keep(chunk);
-  }
+  takeBack(std::move(chunks), [](const PinnedChunk& chunk) { return chunk.anew; });
 }
 
 void SleepMemory::giveBackSpares() noexcept {
-  std::erase_if(spares_, [this](const PinnedChunk& chunk) { return unpin(chunk); });
+  takeBack(std::exchange(spares_, {}), [](const PinnedChunk&) { return true; });
 }
 
 }  // namespace cistern

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <list>
 
 #include "cistern/device.hpp"
 #include "cistern/sleep.hpp"
@@ -18,7 +18,7 @@ struct PinnedChunk {
   std::uint64_t bytes = 0;
   bool anew = false;  ///< pinned for this sleep
 };
-using PinnedChunks = std::vector<PinnedChunk>;
+using PinnedChunks = std::list<PinnedChunk>;
 
 inline std::uint64_t bytesOfChunks(const PinnedChunks& chunks) {
   std::uint64_t bytes = 0;
@@ -52,11 +52,13 @@ class SleepMemory {
  private:
   void pin(PinnedChunks& chunks, std::uint64_t bytes);
   bool unpin(const PinnedChunk& chunk) noexcept;
-  void keep(const PinnedChunk& chunk) noexcept;
+  /// Unpins each chunk of which `goes` holds, and keeps the others, and those that the device
+  /// keeps.
+  template <class Goes>
+  void takeBack(PinnedChunks chunks, Goes goes) noexcept;
 
   Device& device_;
-  PinnedChunks spares_;  ///< the largest first; has room for all chunks that there are
-  std::size_t chunk_count_ = 0;
+  PinnedChunks spares_;  ///< the largest first
   std::atomic<std::uint64_t>& held_;
 };
 
