@@ -3,74 +3,74 @@
 
 #include "allocator/device/per_thread_stream.hpp"
 #include "cistern/graph.hpp"
-#include "pools/captured_memory.hpp"
+#include "pools/captured_graph.hpp"
+#include "pools/pool_registry.hpp"
 
 namespace cistern {
 
-GraphMemory::GraphMemory(Pools& pools)
-    : memory_(std::make_unique<CapturedMemory>(pools.registry())) {}
+GraphMemory::GraphMemory(Pools& pools) : pools_(pools.registry()) {}
 
 // A child of fork leaves its copy alone.
 GraphMemory::~GraphMemory() {
-  if (!memory_->pools().isHere()) {
-    (void)memory_.release();
-    return;
-  }
+  if (!pools_.isHere()) return;
   if (capturing()) memory_->end();
   reset();
 }
 
 // This comes before any other call on the stream: its present capture has begun without us.
 void GraphMemory::captureBegin(Stream stream, MempoolId_t pool) {
-  memory_->require(GraphState::kIdle, "captureBegin");
-  requireOneStream(memory_->pools().engine.device, stream);
-  const CaptureInfo info = memory_->pools().engine.device.captureInfo(stream).orThrow();
+  requireState(pools_, memory_, GraphState::kIdle, "captureBegin");
+  requireOneStream(pools_.engine.device, stream);
+  const CaptureInfo info = pools_.engine.device.captureInfo(stream).orThrow();
   if (info.status != CaptureStatus::kActive) {
     throw InvalidArgument(
         fmt::format("captureBegin: the stream {:#x} is not being captured; begin the capture first",
                     stream.raw));
   }
-  memory_->begin(stream, pool);
+  memory_ = CapturedGraph::begin(pools_, stream, pool);
   try {
     memory_->started(stream, info.id);
   } catch (...) {
-    memory_->unwind();
+    CapturedGraph::unwind(memory_);
     throw;
   }
 }
 
-void GraphMemory::includeStream(Stream stream) { memory_->include(stream); }
+void GraphMemory::includeStream(Stream stream) {
+  requireState(pools_, memory_, GraphState::kCapturing, "includeStream");
+  memory_->include(stream);
+}
 
 void GraphMemory::captureEnd() {
-  memory_->require(GraphState::kCapturing, "captureEnd");
+  requireState(pools_, memory_, GraphState::kCapturing, "captureEnd");
   memory_->end();
 }
 
 void GraphMemory::launching(Stream stream) {
-  memory_->require(GraphState::kCaptured, "launching");
+  requireState(pools_, memory_, GraphState::kCaptured, "launching");
   memory_->launching(stream);
 }
 
 void GraphMemory::launched() {
-  memory_->require(GraphState::kCaptured, "launched");
+  requireState(pools_, memory_, GraphState::kCaptured, "launched");
   memory_->launched();
 }
 
 // A graph that was reset within the scope has no launches any more.
 void GraphMemory::endLaunch() noexcept {
-  if (memory_->is(GraphState::kCaptured) && memory_->pools().isHere()) memory_->launched();
+  if (stateOf(memory_) == GraphState::kCaptured && pools_.isHere()) memory_->launched();
 }
 
 bool GraphMemory::idle() {
-  memory_->require(GraphState::kCaptured, "idle");
+  requireState(pools_, memory_, GraphState::kCaptured, "idle");
   return memory_->idle();
 }
 
 void GraphMemory::reset() noexcept {
-  if (memory_->is(GraphState::kCaptured) && memory_->pools().isHere()) memory_->reset();
+  if (stateOf(memory_) == GraphState::kCaptured && pools_.isHere()) CapturedGraph::reset(memory_);
 }
 
-bool GraphMemory::capturing() const { return memory_->is(GraphState::kCapturing); }
-MempoolId_t GraphMemory::pool() const { return memory_->pool(); }
+bool GraphMemory::capturing() const { return stateOf(memory_) == GraphState::kCapturing; }
+MempoolId_t GraphMemory::pool() const { return poolOf(memory_); }
 
 }  // namespace cistern

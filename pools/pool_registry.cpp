@@ -9,8 +9,7 @@ namespace cistern {
 
 namespace {
 
-constexpr std::size_t kLooks =
-    bound(16);  ///< at retired graphs, and at draining pools, by one verb
+constexpr std::size_t kLooks = bound(16);  ///< at draining pools, by one verb
 
 }  // namespace
 
@@ -19,7 +18,8 @@ PoolRegistry::PoolRegistry(CachingAllocator& of)
     : allocator(of),
       engine(of.engine()),
       users(engine),
-      sleeping(engine, users, living, retired),
+      graphs(engine),
+      sleeping(engine, users, graphs),
       scopes(std::make_shared<Scopes>([this] {
         const MutexLock lock(users.mutex);
         followScopes();
@@ -33,10 +33,10 @@ PoolRegistry::~PoolRegistry() {
   engine.pools.setRouter(nullptr);
   (void)engine.hooks.tidy.remove(tidier);
   if (driverMayBeCalled()) {
-    while (retired.letGo(SIZE_MAX, true)) {
+    while (graphs.retired.poll() || graphs.retired.wait()) {
     }
   }
-  retired.keepForGood();
+  graphs.keepForGood();
   users.tellReleased();
 }
 
@@ -88,8 +88,8 @@ void PoolRegistry::followScopes() noexcept {
 // Observers are called before pools are closed: an observer may free what it has there. If the host
 // is short of memory, the next call closes them.
 void PoolRegistry::tidy() noexcept {
-  if (!retired.any() && !users.anyUnused()) return;
-  (void)retired.letGo(kLooks, false);
+  if (graphs.retired.waiting() == 0 && !users.anyUnused()) return;
+  (void)graphs.retired.poll(PendingFrees::kFew);
   sleeping.tidy(kLooks);
   users.tellReleased();
   std::vector<PoolTraits> traits;  // goes without a lock: a source is the program's
@@ -104,11 +104,13 @@ void PoolRegistry::tidy() noexcept {
 // kLastResort the caller holds a lock: calls to the program, of observers and of what traits
 // destroy, are left to the next call.
 bool PoolRegistry::tidyForMemory(Tidying why) {
-  if (!retired.any() && !users.anyUnused()) return false;
-  if (why == Tidying::kLastResort) return retired.letGo(SIZE_MAX, true);
-  if (why == Tidying::kEmptyCache) retired.waitForUnknown(std::nullopt);
-  const std::size_t looks = why == Tidying::kMiss ? kLooks : SIZE_MAX;
-  const bool any = retired.letGo(looks, false);
+  PendingFrees& retired = graphs.retired;
+  if (retired.waiting() == 0 && !users.anyUnused()) return false;
+  if (why == Tidying::kLastResort) return retired.poll() || retired.wait();
+  const bool few = why == Tidying::kMiss;
+  bool any = why == Tidying::kEmptyCache && retired.waitForStuck();
+  any |= retired.poll(few ? PendingFrees::kFew : PendingFrees::kAll);
+  const std::size_t looks = few ? kLooks : SIZE_MAX;
   users.tellReleased();
   sleeping.tidy(looks);
   std::vector<PoolTraits> traits;

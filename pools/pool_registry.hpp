@@ -7,9 +7,8 @@
 
 #include "allocator/base/process.hpp"
 #include "allocator/engine/ground/hooks.hpp"
-#include "pools/living_graphs.hpp"
+#include "pools/captured_graphs.hpp"
 #include "pools/pool_users.hpp"
-#include "pools/retired_graphs.hpp"
 #include "pools/scopes.hpp"
 #include "pools/sleeping_pools.hpp"
 
@@ -64,8 +63,7 @@ struct PoolRegistry final {
   Engine& engine;         ///< the allocator's
   const Birthplace made;  ///< in this process, or in one that it was forked from
   PoolUsers users;        ///< which pools there are
-  LivingGraphs living;    ///< graphs that can be launched
-  RetiredGraphs retired;  ///< let go of their pools, so they go before the users
+  CapturedGraphs graphs;  ///< let go of their pools, so they go before the users
   SleepingPools sleeping;
   /// The allocator keeps them too: a request may be using them when this object goes.
   const std::shared_ptr<Scopes> scopes;

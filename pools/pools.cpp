@@ -98,7 +98,7 @@ void Pools::emptyCache(MempoolId_t id) {
   if (id == MempoolId_t{}) return cistern::emptyCache(at.engine, &at.engine.default_pool);
   {
     const PoolUsers::Visit visiting = at.users.visit("emptyCache", id);
-    at.retired.waitForUnknown(id);
+    (void)at.graphs.retired.waitForStuck();
     at.tidy();
     cistern::emptyCache(at.engine, &visiting.pool);
   }

@@ -88,7 +88,7 @@ std::uint64_t SleepingPools::reservedBy(const Chosen& chosen) {
 
 // From here on no request, capture or launch uses the pools.
 void SleepingPools::begin(Chosen& chosen) {
-  chosen.launchers = living_.fallAsleep(chosen.ids);
+  chosen.launchers = graphs_.fallAsleep(chosen.ids);
   try {
     const MutexLock lock(users_.mutex);
     for (std::size_t i = 0; i < chosen.ids.size(); ++i) {
@@ -105,13 +105,13 @@ void SleepingPools::begin(Chosen& chosen) {
     }
     for (const PoolUsers::Visit& visit : chosen.visits) visit.pool.putToSleep();
   } catch (...) {
-    living_.wake(chosen.ids);
+    graphs_.wake(chosen.ids);
     throw;
   }
 }
 
 void SleepingPools::cancel(const Chosen& chosen) noexcept {
-  living_.wake(chosen.ids);
+  graphs_.wake(chosen.ids);
   const MutexLock lock(engine_.pages.mutex());
   for (const PoolUsers::Visit& visit : chosen.visits) visit.pool.asleep = false;
 }
@@ -123,7 +123,8 @@ void SleepingPools::waitFor(const Chosen& chosen, const Stream* after) {
     if (!engine_.progress.completeAll(engine_.heaps.all()))
       engine_.device.synchronizeDevice().orThrow();
   } else {
-    (void)retired_.letGo(SIZE_MAX, true);
+    while (graphs_.retired.poll() || graphs_.retired.wait()) {
+    }
     waitFor(*after);
     for (const Stream stream : usersOf(chosen)) waitFor(stream);
   }
@@ -190,7 +191,7 @@ void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& r
   std::map<MempoolId_t, SleepingPool> made;
   ResultsOfPools results;
   for (const MempoolId_t id : chosen.ids) made.try_emplace(id), results.try_emplace(id);
-  living_.addResultsTo(results);
+  graphs_.addResultsTo(results);
   forgetGone();
   for (const MempoolId_t id : chosen.ids) forget(id);
   for (std::size_t i = 0; i < pools.size(); ++i) {
@@ -287,7 +288,7 @@ std::optional<Request> SleepingPools::wakeNow(const Ids& ids, HostMemory memory,
                    std::uint32_t(std::min<std::uint64_t>(granulesFor(*missing), UINT32_MAX)),
                    SizeKind::kLarge, heap ? heap->stream() : Stream{}, &pool};
   }
-  living_.wake(asleep);
+  graphs_.wake(asleep);
   for (const MempoolId_t id : asleep) letGo(id, memory);
   count();
   if (memory == HostMemory::kGiveBack) memory_.giveBackSpares();

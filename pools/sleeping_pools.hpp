@@ -10,9 +10,8 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/sleep/falling_asleep.hpp"
 #include "cistern/sleep.hpp"
-#include "pools/living_graphs.hpp"
+#include "pools/captured_graphs.hpp"
 #include "pools/pool_users.hpp"
-#include "pools/retired_graphs.hpp"
 
 namespace cistern {
 
@@ -22,11 +21,10 @@ class SleepingPools {
  public:
   using Ids = std::vector<MempoolId_t>;
 
-  SleepingPools(Engine& engine, PoolUsers& users, LivingGraphs& living, RetiredGraphs& retired)
+  SleepingPools(Engine& engine, PoolUsers& users, CapturedGraphs& graphs)
       : engine_(engine),
         users_(users),
-        living_(living),
-        retired_(retired),
+        graphs_(graphs),
         memory_(engine.device, engine.sleep_bytes) {}
   /// Pools that sleep still lose their contents. The host memory goes back, if the driver may still
   /// be called.
@@ -71,8 +69,7 @@ class SleepingPools {
 
   Engine& engine_;
   PoolUsers& users_;
-  LivingGraphs& living_;
-  RetiredGraphs& retired_;
+  CapturedGraphs& graphs_;
   Mutex turn_{LockRank::kSleeping};
   SleepMemory memory_ CISTERN_GUARDED_BY(turn_);
   std::map<MempoolId_t, SleepingPool> pools_ CISTERN_GUARDED_BY(turn_);

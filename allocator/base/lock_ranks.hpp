@@ -27,9 +27,9 @@
   X(kSleeping, "SleepingPools::turn_", "lets one thread at a time put pools to sleep, or wake")  \
   X(kPressure, "Engine::pressure_mutex", "lets one thread at a time give back, or wait")         \
   X(kCoolingSettling, "Cooling::settling_", "is held until what was found is the allocator's")   \
+  X(kRetired, "CapturedGraphs::retired", "is held by the thread that lets reset graphs go")      \
   X(kPools, "PoolUsers::mutex", "guards which pools there are, and their users")                 \
-  X(kLivingGraphs, "LivingGraphs::mutex_", "guards which graphs can be launched, and where")     \
-  X(kRetired, "RetiredGraphs::mutex_", "guards reset graphs whose replays may be queued")        \
+  X(kCapturedGraphs, "CapturedGraphs::mutex_", "guards which graphs can be launched, and where") \
   X(kRecording, "Recording::mutex_", "guards what is known of one capture")                      \
   /* Pinned memory */                                                                            \
   X(kPinnedSystem, "PinnedMemory::system_mutex_", "serialises pinning and giving back")          \

@@ -19,8 +19,7 @@
 
 namespace cistern {
 
-class CapturedMemory;
-struct DeviceCapture;
+class CapturedGraph;
 
 /// A verb that the graph's state does not allow; names that state. Nothing was changed.
 class CISTERN_API GraphError : public Error {
@@ -77,7 +76,15 @@ class CISTERN_API Graph {
   void debugDump(const std::string& path);
 
  private:
-  std::unique_ptr<DeviceCapture> state_;
+  void start(Stream stream, CaptureMode mode);
+  void discard() noexcept;
+  void destroy() noexcept;
+
+  PoolRegistry& pools_;
+  std::shared_ptr<CapturedGraph> memory_;  ///< null when idle
+  Stream origin_;                          ///< the capture began on it
+  DeviceGraph graph_;                      ///< what was captured
+  DeviceGraphExec exec_;                   ///< its executable form; null until it is instantiated
 };
 
 /// The memory of a graph that the program itself captures and launches, with its runtime's calls.
@@ -149,7 +156,8 @@ class CISTERN_API GraphMemory {
  private:
   void endLaunch() noexcept;
 
-  std::unique_ptr<CapturedMemory> memory_;
+  PoolRegistry& pools_;
+  std::shared_ptr<CapturedGraph> memory_;  ///< null when idle
 };
 
 /// A capture for a scope. The capture is over however the scope is left.

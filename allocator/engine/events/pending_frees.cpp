@@ -7,21 +7,24 @@ namespace cistern {
 
 // ---- Blocks come --------------------------------------------------------------------------------
 
-// Making the record whose end releases the block is the last step that may fail.
 void PendingFrees::add(Pending pending, const StreamUses& streams) noexcept {
-  polls_in_vain_.store(0, std::memory_order_relaxed);
   if (streams.unknown()) return addUnknown(*pending.block);
-  Uses uses;
   try {
-    for (const Stream stream : streams) uses.push_back({stream, nullptr});
-    const auto block = std::make_shared<Waiting>(*this, pending);
-    for (Use& use : uses) use.block = block;
+    add(pending, Fence(streams));
   } catch (const std::bad_alloc&) {
-    return addUnknown(*pending.block);
+    addUnknown(*pending.block);
   }
-  while (!uses.empty()) {
+}
+
+void PendingFrees::add(Pending pending, Fence fence) noexcept {
+  polls_in_vain_.store(0, std::memory_order_relaxed);
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  fence.of_->pending = std::move(pending);
+  fence.of_->in = this;
+  fence.of_ = nullptr;  // from now on the uses alone keep it
+  while (!fence.uses_.empty()) {
     Uses one;
-    one.splice(one.end(), uses, uses.begin());
+    one.splice(one.end(), fence.uses_, fence.uses_.begin());
     attach(one, false);
   }
 }
@@ -87,9 +90,10 @@ void PendingFrees::attachPutOff() noexcept {
 
 // ---- Blocks leave -------------------------------------------------------------------------------
 
-// A block counts as waiting until it is back: if none counts, there is nothing to wait for.
-void PendingFrees::release(const Pending& pending) noexcept {
+// It counts as waiting until it is released: if none counts, there is nothing to wait for.
+void PendingFrees::release(Pending& pending) noexcept {
   release_(pending);
+  pending.kept = nullptr;
   released_.fetch_add(1);
   waiting_.fetch_sub(1);
 }
@@ -226,8 +230,21 @@ bool PendingFrees::waitForDevice() noexcept {
     while (Block* block = unknown.pop()) unknown_.push(*block);
     return true;
   }
-  while (Block* block = unknown.pop()) release({block, true, true});
+  while (Block* block = unknown.pop()) {
+    Pending pending{block, true, true};
+    release(pending);
+  }
   return true;
+}
+
+// Uses do not end under a lock.
+void PendingFrees::drop() noexcept {
+  release_ = [](const Pending&) {};
+  std::map<Stream, Queue> queues;
+  Uses stuck;
+  const MutexLock lock(mutex_);
+  queues.swap(queues_);
+  stuck.swap(stuck_);
 }
 
 }  // namespace cistern

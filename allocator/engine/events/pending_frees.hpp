@@ -1,8 +1,10 @@
-// Blocks that the program has freed while work of other streams may still use them.
+// Memory that the program has freed while queued work may still use it: blocks that other streams
+// use, and graphs that are replayed. Each waits for a fence: the streams that use it, with a
+// position on each. When all are passed, the memory is released.
 //
-// The free records an event on each such stream, and the block leaves when all of them are
-// complete. Events of one stream are complete in their order. So a poll asks the oldest of each
-// stream in which something waits, until one is not complete.
+// The free records an event on each such stream: its position. Events of one stream are complete in
+// their order. So a poll asks the oldest of each stream in which something waits, until one is not
+// complete.
 //
 // Nothing is recorded on a stream that is being captured: the event would become part of the graph.
 // Such a block is put off, and gets its event at a poll after the capture; so does one whose event
@@ -11,9 +13,10 @@
 //
 // A poll may be bounded. Streams take turns, so that the next poll goes on where this one stops.
 //
-// Adding a block takes host memory for all that it waits for; polling and waiting take none. If the
-// host has none, the block is among the unknown ones, which wait for the whole device. A use by a
-// stream that was destroyed without notice waits for the whole device, too.
+// A fence takes host memory for all its streams when it is made; adding it, polling and waiting
+// take none. If the host has none for a block's fence, the block is among the unknown ones, which
+// wait for the whole device. A use by a stream that was destroyed without notice waits for the
+// whole device, too.
 //
 // Locks: mutex_ guards everything. Events are asked under it, but never recorded or waited for. No
 // heap's lock is held meanwhile. Blocks are released outside of mutex_. A poll holds polling_ until
@@ -31,6 +34,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/mutex.hpp"
@@ -43,12 +47,15 @@ namespace cistern {
 
 class PendingFrees {
  public:
-  /// A block that has become pending in its heap, now owned here until released.
+  /// What waits: a block that has become pending in its heap, now owned here until released, or
+  /// anything else that is kept for so long.
   struct Pending {
     Block* block = nullptr;
     bool all = false;       ///< it waits for all known streams
     bool captured = false;  ///< a capture that is under way may have had the memory
+    std::shared_ptr<void> kept{};
   };
+  class Fence;
 
   /// The most that a poll pays: events that it asks or records, and uses that end.
   struct Budget {
@@ -64,16 +71,23 @@ class PendingFrees {
   /// For the poll after so many hits: it may ask for each as much as kFew.
   static constexpr Budget kHits{std::min(kHitsPerPoll * kFew.asked, kMany.asked), kFew.ended};
 
-  /// `release` is called for each block that has become ready, in the thread that found it so.
-  PendingFrees(Device& device, EventPool& events, KnownStreams& streams,
-               std::function<void(const Pending&)> release)
-      : device_(device), events_(events), streams_(streams), release_(std::move(release)) {}
-  /// The heaps go too: nothing is released any more.
-  ~PendingFrees() {
-    release_ = [](const Pending&) {};
-  }
+  using Release = std::function<void(const Pending&)>;
+  /// `release` is called for what has become ready, in the thread that found it so. Then what was
+  /// kept goes. A poll calls it under the lock of rank `polling`.
+  PendingFrees(Device& device, EventPool& events, KnownStreams& streams, Release release,
+               LockRank polling = LockRank::kPolling)
+      : device_(device),
+        events_(events),
+        streams_(streams),
+        release_(std::move(release)),
+        polling_(polling) {}
+  /// As a rule the heaps go too.
+  ~PendingFrees() { drop(); }
+  /// Nothing waits any more, and nothing is released: what was kept goes. Pre: no other thread uses
+  /// this.
+  void drop() noexcept;
 
-  /// Blocks that wait; a hint outside of any lock, exact when nobody is in add or poll.
+  /// What waits, in number; a hint outside of any lock, exact when nobody is in add or poll.
   std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
   /// The factor by which polls are rarer than usual. Work that does not end is asked about ever
   /// less often, until there is more to wait for, or some of it has ended. A hint as well.
@@ -82,9 +96,11 @@ class PendingFrees {
     return in_vain < kPollsInVain ? 1 : 1u << std::min(in_vain - kPollsInVain, kMostBackoff);
   }
 
-  /// Takes over a pending block: it is ready once the work queued so far on all of `streams` is
-  /// complete, which may be at once. If that can never be recorded (a destroyed stream), it waits
-  /// for the whole device.
+  /// Takes over what is pending: it is ready once the work queued so far on all of the fence's
+  /// streams is complete, which may be at once. If that can never be recorded (a destroyed stream),
+  /// it waits for the whole device. Takes no host memory.
+  void add(Pending pending, Fence fence) noexcept;
+  /// The same for a block. If the host has no memory for its fence, it waits for the whole device.
   void add(Pending pending, const StreamUses& streams) noexcept;
   /// Takes over a pending block when nobody knows what it waits for: it waits for the whole device.
   void addUnknown(Block& block) noexcept {
@@ -93,15 +109,15 @@ class PendingFrees {
     unknown_.push(block);
   }
 
-  /// Releases the blocks that have become ready, without waiting. True if there were any.
+  /// Releases what has become ready, without waiting. True if there was any.
   bool poll(Budget most = kAll) noexcept;
-  /// How many blocks were released so far.
+  /// How much was released so far, in number.
   std::uint64_t released() const noexcept { return released_; }
-  /// Waits until some blocks are released, here or by a poll. It waits for queued work of one
+  /// Waits until something is released, here or by a poll. It waits for queued work of one
   /// stream, or, when nothing else is left, of the whole device. False: there is nothing that it
   /// could wait for. One thread at a time, which goes for waitForStuck too.
   bool wait() noexcept;
-  /// Waits for the whole device if there are blocks that nothing less can tell of; else false.
+  /// Waits for the whole device if something waits that nothing less can tell of; else false.
   bool waitForStuck() noexcept {
     if (waiting() == 0) return false;
     const RelaxedCaptureMode relaxed(device_);
@@ -109,22 +125,22 @@ class PendingFrees {
   }
 
  private:
-  /// A block, which is released when no use of it is left.
+  /// What waits. It is released when no use of it is left.
   struct Waiting {
-    Waiting(PendingFrees& all, const Pending& what) : in(all), pending(what) {
-      in.waiting_.fetch_add(1, std::memory_order_relaxed);
+    Waiting() = default;
+    ~Waiting() {
+      if (in != nullptr) in->release(pending);
     }
-    ~Waiting() { in.release(pending); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
-    PendingFrees& in;
-    const Pending pending;
+    PendingFrees* in = nullptr;  ///< null until it was added
+    Pending pending{};
   };
-  /// A stream that a block waits for.
+  /// A stream that something waits for.
   struct Use {
     Stream stream;
-    std::shared_ptr<Waiting> block;
+    std::shared_ptr<Waiting> of;
     SharedEvent event{};  ///< behind that use; null while it is put off, or stuck
   };
   /// Uses go from one list to another as they are, which takes no host memory. None ends under a
@@ -142,7 +158,7 @@ class PendingFrees {
   void attachToPresent(Uses& uses, bool last_resort) noexcept;
   void enqueue(Uses& uses, bool hopeless) noexcept;
   void attachPutOff() noexcept;
-  void release(const Pending& pending) noexcept;
+  void release(Pending& pending) noexcept;
   std::size_t streamsWaitedFor() const noexcept {
     const MutexLock lock(mutex_);
     return queues_.size();
@@ -158,20 +174,48 @@ class PendingFrees {
   Device& device_;
   EventPool& events_;
   KnownStreams& streams_;
-  std::function<void(const Pending&)> release_;
+  Release release_;
   std::atomic<std::size_t> waiting_{0};
   std::atomic<std::uint64_t> released_{0};  ///< so far
   /// Polls in vain, one after another. The first kPollsInVain do not slow polling. Each further one
   /// doubles the backoff, up to 2^kMostBackoff.
   static constexpr unsigned kPollsInVain = 16, kMostBackoff = 6;
   std::atomic<unsigned> polls_in_vain_{0};
-  Mutex polling_{LockRank::kPolling};
+  Mutex polling_;
   mutable Mutex mutex_{LockRank::kPendingFrees};
   /// The streams in which something waits, or did when they were polled last.
   std::map<Stream, Queue> queues_ CISTERN_GUARDED_BY(mutex_);
   Stream next_ CISTERN_GUARDED_BY(mutex_){};  ///< the next to be polled is this, or the next higher
   Uses stuck_ CISTERN_GUARDED_BY(mutex_);     ///< no event could be recorded for them
   PendingBlocks unknown_ CISTERN_GUARDED_BY(mutex_);  ///< nor is it known on which streams
+};
+
+/// A set of streams, and what will wait for them. It is made before that is pending.
+class PendingFrees::Fence {
+ public:
+  /// Throws std::bad_alloc, as add does.
+  Fence() : of_(std::make_shared<Waiting>()) {}
+  template <class Streams>
+  explicit Fence(const Streams& streams) : Fence() {
+    for (const Stream stream : streams) uses_.push_back({stream, of_});
+  }
+  /// Adds a stream that it does not have; else no-op. Throws std::bad_alloc, changing nothing.
+  void add(Stream stream) {
+    const bool there = std::ranges::find(uses_, stream, &Use::stream) != uses_.end();
+    if (!there) uses_.push_back({stream, of_});
+  }
+  bool empty() const { return uses_.empty(); }
+  void clear() noexcept { uses_.clear(); }
+  std::vector<Stream> streams() const {
+    std::vector<Stream> all;
+    for (const Use& use : uses_) all.push_back(use.stream);
+    return all;
+  }
+
+ private:
+  friend PendingFrees;
+  std::shared_ptr<Waiting> of_;
+  Uses uses_;
 };
 
 }  // namespace cistern
