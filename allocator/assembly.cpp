@@ -4,7 +4,7 @@
 
 #include "allocator/base/process.hpp"
 #include "allocator/emptying/emptied_by_command.hpp"
-#include "allocator/engine/cross_stream/deferral.hpp"
+#include "allocator/engine/cross_stream/cross_stream.hpp"
 #include "allocator/history/engine_history.hpp"
 #include "allocator/reports/exit_reports.hpp"
 #include "cistern/allocator.hpp"

@@ -6,7 +6,7 @@
 
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/engine/cross_stream/deferral.hpp"
+#include "allocator/engine/cross_stream/cross_stream.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/overflow/overflow.hpp"
 #include "allocator/engine/reports/accounting.hpp"

@@ -25,7 +25,7 @@ class Imports;
 /// Each member says itself whether it is thread-safe, and how.
 struct Engine : Core {
   /// The function for a block that has waited for other streams and is ready: putBack, in
-  /// cross_stream/deferral.hpp.
+  /// cross_stream/cross_stream.hpp.
   using PutBack = std::function<void(Engine&, const PendingFrees::Pending&)>;
   /// As Core's.
   Engine(Device& on, const Options& how, std::uint64_t total, PutBack put_back);

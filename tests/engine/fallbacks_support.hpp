@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/engine/cross_stream/deferral.hpp"
+#include "allocator/engine/cross_stream/cross_stream.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
 #include "allocator/engine/reports/accounting.hpp"
 #include "tests/engine/engine_support.hpp"

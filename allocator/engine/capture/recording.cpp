@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "allocator/base/thread_number.hpp"
-#include "allocator/engine/cross_stream/deferral.hpp"
+#include "allocator/engine/cross_stream/cross_stream.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/reports/misuse.hpp"
@@ -50,9 +50,9 @@ std::uint32_t Recording::partOf(Stream stream) {
   const CaptureInfo now = info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0};
   const MutexLock lock(mutex_);
   if (over_) return 0;
-  RecordedStreams::Seen* const of = streams_.recorded(stream, now);
+  CapturedStreams::Seen* const of = streams_.captured(stream, now);
   if (now.status != CaptureStatus::kInvalidated) {
-    RecordedStreams::Seen* const before = of ? of : streams_.seen(stream);
+    CapturedStreams::Seen* const before = of ? of : streams_.seen(stream);
     if (before && before->part && (!of || of->part->id != now.id)) leavePart(*before);
     if (of && of->part == nullptr) streams_.beginPart(*of, now.id);
   }
@@ -65,7 +65,7 @@ std::uint32_t Recording::partOf(Stream stream) {
 // Memory that the stream has used or freed until now is for the part that it no longer records. It
 // is for no other part, nor for other work in the pool. Such work would give it back as memory that
 // no part has used.
-void Recording::leavePart(RecordedStreams::Seen& of) {
+void Recording::leavePart(CapturedStreams::Seen& of) {
   for (const bool overflow : {false, true})
     waiting_.keepApart(of.stream, pool_.heapWith(of.stream, overflow));
   of = {of.stream, of.included};
@@ -73,7 +73,7 @@ void Recording::leavePart(RecordedStreams::Seen& of) {
 
 // ---- Memory -------------------------------------------------------------------------------------
 
-// A block that was not allocated in the capture has been used by work that is queued, not recorded.
+// A block that was not allocated in the capture has been used by work that is queued, not captured.
 // It is free when that is complete. Until then it must not lie beside what the capture frees. A
 // wrong free is reported without a lock.
 bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
@@ -85,7 +85,7 @@ bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
     const MutexLock lock(mutex_);
     if (over_) return false;
     streams_.beginFree();
-    RecordedStreams::Seen* present = nullptr;
+    CapturedStreams::Seen* present = nullptr;
     {
       const MutexLock heap_lock(heap.mutex());
       block = heap.find(segment, address);
@@ -124,14 +124,14 @@ void Recording::learn(Heap& heap) {
   if (over_) return;
   const MutexLock heap_lock(heap.mutex());
   Completion& known = heap.completion();
-  if (known.recorded() == number_) return;
+  if (known.captured() == number_) return;
   (void)heap.endedEpoch();
-  known.beginRecording(number_);
+  known.beginCapture(number_);
 }
 
 Block* Recording::take(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
-  RecordedStreams::Seen* const by = streams_.beginRequest(request.stream);
+  CapturedStreams::Seen* const by = streams_.beginRequest(request.stream);
   if (over_ || by == nullptr || !engine_.options.reusesAcrossStreams()) return nullptr;
   if (Block* block = waiting_.take(request)) return block;
   if (waiting_.putBack(heap, *by, engine_.now())) {
@@ -144,7 +144,7 @@ Block* Recording::take(Heap& heap, const Request& request) {
 // Free memory of the capture's other streams: as a loan, until it is freed.
 Block* Recording::takeFree(const Heap& heap, const Request& request) {
   for (Heap* owner : pool_.heaps()) {
-    RecordedStreams::Seen* const of = streams_.seen(owner->stream());
+    CapturedStreams::Seen* const of = streams_.seen(owner->stream());
     if (owner == &heap || owner->overflow() != heap.overflow() || of == nullptr) continue;
     {
       const MutexLock lock(owner->mutex());
@@ -169,7 +169,7 @@ void Recording::begin(Heap& heap) {
     const MutexLock lock(heap.mutex());
     blocks = incompleteBlocks(heap);
     (void)heap.endedEpoch();
-    heap.completion().beginRecording(number_);
+    heap.completion().beginCapture(number_);
     for (Block* block : blocks) heap.setAside(*block);
   }
   for (Block* block : blocks) deferToAll(engine_, *block);
@@ -224,12 +224,12 @@ void Recording::end(Heap& heap) noexcept {
   const std::unique_lock still = engine_.holdStill(heap.onPages());
   const MutexLock lock(heap.mutex());
   Completion& known = heap.completion();
-  if (!known.endRecording(number_)) return;  // a stream has come in at this moment, with nothing
+  if (!known.endCapture(number_)) return;  // a stream has come in at this moment, with nothing
   known.leftInUseBefore() ? noteFreeComplete(heap) : known.noteComplete(heap.endedEpoch());
 }
 
 // Under the recording's lock the capture ends for all heaps: a free comes before or after, never
-// halfway. Work that the capture recorded has not run, so nothing waits for it. But other work,
+// halfway. Work that the capture captured has not run, so nothing waits for it. But other work,
 // queued on streams that it did not record, may have used a block.
 Footprint Recording::end() noexcept {
   engine_.progress.captureEnds();

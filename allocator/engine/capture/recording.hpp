@@ -2,11 +2,11 @@
 // records, what of the pool's memory it has freed where, and which of its streams may have that
 // again.
 //
-// Work that is recorded runs when the graph is replayed, not now. So an event says nothing about
+// Work that is captured runs when the graph is replayed, not now. So an event says nothing about
 // it, and asking for one would put it into the graph. So the recording follows a captured stream's
 // frees in the graph itself. A mark is the frontier that a stream had reached, and covers all that
 // was freed on the stream before. Several frees share a mark: it is made every few frees, or when
-// another stream asks. Work recorded later may use the memory if it follows that frontier.
+// another stream asks. Work captured later may use the memory if it follows that frontier.
 //
 //   free blocks of a stream's heap   mark i has ended an epoch: what follows it may take those
 //                                    stamped with an epoch from the first mark's to mark i's
@@ -49,7 +49,7 @@ class Recording : public Capture, public std::enable_shared_from_this<Recording>
 
   // ---- Which streams it records
 
-  /// The pool is captured into from now on. `origin` is not recorded yet. Once, before begin().
+  /// The pool is captured into from now on. `origin` is not captured yet. Once, before begin().
   /// Throws std::bad_alloc; then it is as if nothing had begun.
   void prepare(Stream origin);
   /// The device has begun to record `origin`, and calls the capture `id`. Once.
@@ -107,7 +107,7 @@ class Recording : public Capture, public std::enable_shared_from_this<Recording>
   void begin(Heap& heap);
   void end(Heap& heap) noexcept;
   void noteResults(Heap& heap) noexcept CISTERN_REQUIRES(mutex_);
-  void leavePart(RecordedStreams::Seen& of) CISTERN_REQUIRES(mutex_);
+  void leavePart(CapturedStreams::Seen& of) CISTERN_REQUIRES(mutex_);
   Block* takeFree(const Heap& heap, const Request& request) CISTERN_REQUIRES(mutex_);
 
   Engine& engine_;
@@ -118,7 +118,7 @@ class Recording : public Capture, public std::enable_shared_from_this<Recording>
   std::atomic<std::uint64_t> id_{0};  ///< 0 until it has begun
   Mutex mutex_{LockRank::kRecording};
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
-  RecordedStreams streams_ CISTERN_GUARDED_BY(mutex_);
+  CapturedStreams streams_ CISTERN_GUARDED_BY(mutex_);
   WaitingFrees waiting_ CISTERN_GUARDED_BY(mutex_);
   Footprint footprint_ CISTERN_GUARDED_BY(mutex_);  ///< what it has touched
 };

@@ -14,24 +14,24 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/engine/capture/recorded_streams.hpp"
+#include "allocator/engine/capture/captured_streams.hpp"
 #include "allocator/engine/events/stream_uses.hpp"
 
 namespace cistern {
 
 class WaitingFrees {
  public:
-  using Seen = RecordedStreams::Seen;
+  using Seen = CapturedStreams::Seen;
   /// Pending blocks that wait until the capture is over.
   struct Left {
-    PendingBlocks free;     ///< used by what was recorded only, which has not run
+    PendingBlocks free;     ///< used by what was captured only, which has not run
     PendingBlocks unknown;  ///< there was no memory to say what they wait for
     std::vector<std::pair<Block*, StreamUses>> outside;  ///< used on streams it does not record
   };
 
-  explicit WaitingFrees(RecordedStreams& streams) : streams_(streams) {}
+  explicit WaitingFrees(CapturedStreams& streams) : streams_(streams) {}
 
-  /// A pending block waits for all that `users` have recorded by now. `present`: its stream still
+  /// A pending block waits for all that `users` have captured by now. `present`: its stream still
   /// records the part in which it was allocated. If the host is short of memory, nobody gets the
   /// block before the capture is over. As a rule, a block that one stream alone has used will be
   /// used there again: it waits for the next mark.
@@ -41,7 +41,7 @@ class WaitingFrees {
     Waiting waiting{&block, {}};
     StreamUses outside;
     for (const Stream user : users) {
-      const RecordedStreams::Point point = alone ? streams_.next(user) : streams_.cover(user);
+      const CapturedStreams::Point point = alone ? streams_.next(user) : streams_.cover(user);
       point.of ? waiting.points.push_back(point) : outside.note(user);
     }
     if (!outside.empty()) {
@@ -122,7 +122,7 @@ class WaitingFrees {
   static constexpr std::ptrdiff_t kLookedAt = 64;  ///< blocks of each queue, for one request
   struct Waiting {
     Block* block;
-    std::vector<RecordedStreams::Point> points;  ///< one for each user
+    std::vector<CapturedStreams::Point> points;  ///< one for each user
   };
   // The block is handed out whole, so it must not be much larger than the request.
   static bool fits(const Block& block, const Request& request) {
@@ -131,12 +131,12 @@ class WaitingFrees {
            block.granules <= request.granules + request.granules / 8;
   }
   bool mayHave(const Waiting& waiting) const noexcept {
-    return std::ranges::all_of(waiting.points, [&](const RecordedStreams::Point& point) {
+    return std::ranges::all_of(waiting.points, [&](const CapturedStreams::Point& point) {
       return streams_.follows(point);
     });
   }
 
-  RecordedStreams& streams_;
+  CapturedStreams& streams_;
   /// By the number of their heap, and the streams that have used them.
   std::map<std::pair<std::size_t, std::vector<Stream>>, std::deque<Waiting>> queues_;
   Left left_;

@@ -1,6 +1,5 @@
-#include "allocator/engine/cross_stream/deferral.hpp"
-
 #include "allocator/base/process.hpp"
+#include "allocator/engine/cross_stream/cross_stream.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 
 namespace cistern {
@@ -53,7 +52,7 @@ void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept {
   bool too_early = false;
   {
     const MutexLock lock(heap.mutex());
-    const bool captured_into = heap.completion().recorded() != 0;
+    const bool captured_into = heap.completion().captured() != 0;
     too_early = captured_into && !pending.all;
     if (too_early) {
       if (block.state() == BlockState::kAllocated) (void)heap.setPending(block);  // a loan's

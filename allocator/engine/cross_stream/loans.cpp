@@ -1,7 +1,7 @@
-#include "allocator/engine/cross_stream/loans.hpp"
-
 #include <algorithm>
 #include <mutex>
+
+#include "allocator/engine/cross_stream/cross_stream.hpp"
 
 namespace cistern {
 
@@ -108,7 +108,7 @@ Block* takeComplete(Engine& engine, Heap& heap, const Request& request, Extent e
 // capture under way has freed: it comes back as memory that no part of the capture has used.
 static Block* lendable(Heap& owner, const Heap& heap, const Request& request, Epochs epochs)
     CISTERN_REQUIRES(owner.mutex()) {
-  const bool lends = mayLend(owner, heap) && owner.completion().recorded() == 0;
+  const bool lends = mayLend(owner, heap) && owner.completion().captured() == 0;
   return lends ? bestFree(owner, request, epochs) : nullptr;
 }
 

@@ -1,6 +1,9 @@
 #include "allocator/engine/events/known_streams.hpp"
 
+#include <fmt/format.h>
+
 #include "allocator/device/per_thread_stream.hpp"
+#include "cistern/error.hpp"
 
 namespace cistern {
 
@@ -31,6 +34,16 @@ SharedEvent KnownStreams::orderAfterEnd(Stream stream, const SharedEvent& reache
   return nullptr;
 }
 
+// Whether an event can be recorded behind the last work of the stream.
+static void requireForgettable(Device& device, Stream stream) {
+  const Result<CaptureInfo> info = device.captureInfo(stream);
+  if (!info.ok() && !isGone(info.error())) throw DeviceFailure(info.error());
+  if (info.ok() && info.value().status == CaptureStatus::kNone) return;
+  throw InvalidArgument(fmt::format("stream {:#x} of {} device {} cannot be forgotten: it is {}",
+                                    stream.raw, device.backend(), device.ordinal(),
+                                    info.ok() ? "being captured" : "not alive"));
+}
+
 // A stream that is forgotten twice has an end behind the first. It may have no record, like one
 // that was never met. Then it is forgotten already, with all its work complete, whatever fails from
 // there on.
@@ -49,13 +62,21 @@ void KnownStreams::forgetStream(Stream stream) {
   told_(stream, true);
 }
 
+Result<SharedEvent> KnownStreams::eventBehind(Stream stream) noexcept {
+  Result<SharedEvent> event = events_.take();
+  if (!event) return event;
+  const Status recorded = device_.recordEvent(*event.value(), stream);
+  if (!recorded) return recorded.error();
+  if (!answersNow(stream)) return SharedEvent();
+  return event;
+}
+
 void KnownStreams::captureBegins(Stream stream) noexcept {
   const MutexLock lock(mutex_);
   const auto known = streams_.find(stream.raw);
   if (known == streams_.end() || known->second.forgotten || !answersNow(stream)) return;
-  const Result<SharedEvent> event = events_.take();
-  const bool recorded = event && device_.recordEvent(*event.value(), stream);
-  if (recorded && answersNow(stream)) known->second.before_capture = event.value();
+  const Result<SharedEvent> event = eventBehind(stream);
+  if (event) known->second.before_capture = event.value();
 }
 
 void KnownStreams::captureEnds(Stream stream) noexcept {

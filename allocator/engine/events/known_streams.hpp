@@ -23,10 +23,14 @@
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/events/event_pool.hpp"
-#include "allocator/engine/events/stream_status.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {
+
+/// The handle names no stream of the device: it was destroyed.
+inline bool isGone(const DeviceError& error) noexcept {
+  return error.kind == ErrorKind::kInvalidHandle;
+}
 
 /// Thread-safe.
 class KnownStreams {
@@ -90,9 +94,17 @@ class KnownStreams {
   /// The capture on the stream is over.
   void captureEnds(Stream stream) noexcept;
 
-  /// Whether the stream can be asked how far it is: it is alive, and no capture records it. Pre:
-  /// the stream stays meanwhile.
-  bool answersNow(Stream stream) noexcept { return cistern::answersNow(device_, stream); }
+  /// Whether the stream can be asked how far it is: it is alive, and no capture records it, which
+  /// asking would break. One that cannot be asked now may be asked later. Pre: the stream stays
+  /// meanwhile.
+  bool answersNow(Stream stream) noexcept {
+    const Result<CaptureInfo> info = device_.captureInfo(stream);
+    return info.ok() && info.value().status == CaptureStatus::kNone;
+  }
+  /// An event behind all that the stream has queued; null if a capture may have taken it. Pre: the
+  /// stream stays meanwhile, and answered just now. A capture may have begun since; then asking the
+  /// event would break it.
+  Result<SharedEvent> eventBehind(Stream stream) noexcept;
 
  private:
   struct Known {

@@ -38,21 +38,15 @@ void PendingFrees::attach(Uses& uses, bool last_resort) noexcept {
 }
 
 // If the device does not say whether a capture takes what is recorded, one may. At the last resort
-// a stream that does not tell is asked no more, and an event that cannot be had is not hoped for. A
-// capture may have begun since the stream was asked. Then the event may be the capture's, and
-// asking it would break the capture.
+// a stream that does not tell is asked no more, and an event that cannot be had is not hoped for.
 void PendingFrees::attachToPresent(Uses& uses, bool last_resort) noexcept {
   const Stream stream = uses.front().stream;
   const Result<CaptureInfo> info = device_.captureInfo(stream);
-  const bool captured = info && info.value().status != CaptureStatus::kNone;
-  bool recorded = false;
-  if (info && !captured) {
-    const Result<SharedEvent> event = events_.take();
-    recorded = event && device_.recordEvent(*event.value(), stream).ok();
-    if (recorded && streams_.answersNow(stream)) uses.front().event = event.value();
-  }
+  if (info && info.value().status != CaptureStatus::kNone) return enqueue(uses, false);
+  const Result<SharedEvent> event = info ? streams_.eventBehind(stream) : info.error();
+  if (event) uses.front().event = event.value();
   const bool dead = !info && isGone(info.error());
-  enqueue(uses, dead || (last_resort && !captured && !recorded));
+  enqueue(uses, dead || (last_resort && !event));
 }
 
 // If the host has no memory for a queue, the uses wait for the whole device.

@@ -9,7 +9,13 @@
 // free block stamped with that epoch or an earlier one is safe for all. Several marks may be under
 // way: what was freed between two of them is safe when the second is reached.
 //
-//   marks[0].epoch <= marks[1].epoch <= … < epoch
+//   completed < epoch,  marks[0].epoch <= marks[1].epoch <= … < epoch
+//
+// Epochs never run out. A block's record has room for 32 bits only, so its stamp counts from a
+// base. When the next epoch would have no stamp, the base moves on, and all free blocks get new
+// stamps.
+//
+//   base < epoch <= base + UINT32_MAX
 //
 // Guarded by the heap's lock. progress.hpp asks the streams.
 #pragma once
@@ -22,10 +28,64 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/check.hpp"
+#include "allocator/base/sabotage.hpp"
 #include "allocator/engine/events/device_mark.hpp"
-#include "allocator/engine/heap/epochs.hpp"
 
 namespace cistern {
+
+/// A range of epochs. A search takes only blocks that were freed in it.
+struct Epochs {
+  std::uint64_t first = 0, last = UINT64_MAX;
+  static Epochs upTo(std::uint64_t last) { return {0, last}; }
+  static Epochs none() { return {1, 0}; }
+  bool contain(std::uint64_t epoch) const { return first <= epoch && epoch <= last; }
+};
+
+class EpochClock {
+ public:
+  explicit EpochClock(std::uint64_t first_epoch) : epoch_(first_epoch) {}
+
+  /// The present epoch.
+  std::uint64_t now() const { return epoch_; }
+  /// The last epoch that is known to be complete.
+  std::uint64_t completed() const { return completed_; }
+  /// Whether all that was freed in that epoch or before is complete.
+  bool complete(std::uint64_t epoch) const {
+    return epoch <= completed_ || broken(Rule::kCompletion);
+  }
+  /// All that was freed in that epoch, which has ended, or before is complete.
+  void noteComplete(std::uint64_t epoch) noexcept { completed_ = std::max(completed_, epoch); }
+  /// Ends the present epoch, and returns it. Pre: not ranOut().
+  std::uint64_t endEpoch() noexcept { return epoch_++; }
+
+  // ---- Stamps: the epochs of free blocks
+
+  /// The stamp of memory that was used last in that epoch. An epoch at or below the base has no
+  /// stamp of its own. It gets kComplete if it is complete, else kFirst.
+  std::uint32_t stampOf(std::uint64_t epoch) const {
+    if (epoch > base_) return std::uint32_t(epoch - base_);
+    return epoch <= completed_ ? kComplete : kFirst;
+  }
+  /// The epoch that a stamp means; 0 for what is complete for good.
+  std::uint64_t epochOf(std::uint32_t stamp) const {
+    return stamp == kComplete ? 0 : base_ + stamp;
+  }
+  /// The next epoch has no stamp: all free blocks must get new ones (Heap::endedEpoch).
+  bool ranOut() const { return epoch_ - base_ == UINT32_MAX; }
+  /// From now on kFirst means the present epoch.
+  void moveBase() noexcept { base_ = epoch_ - 1; }
+  static constexpr std::uint32_t kComplete = 0, kFirst = 1;
+  /// Checks what is promised above; aborts if it does not hold.
+  void audit() const {
+    CISTERN_CHECK(completed_ < epoch_);
+    CISTERN_CHECK(base_ < epoch_ && epoch_ - base_ <= UINT32_MAX);
+  }
+
+ private:
+  std::uint64_t epoch_;
+  std::uint64_t base_ = 0;
+  std::uint64_t completed_ = 0;
+};
 
 class Completion : public EpochClock {
  public:
@@ -44,7 +104,7 @@ class Completion : public EpochClock {
   void beginAnew() noexcept {
     noteComplete(now() - 1);
     freed_ = false;
-    recorded_ = 0;
+    captured_ = 0;
     noteSought();
   }
 
@@ -138,19 +198,19 @@ class Completion : public EpochClock {
   // has done by now says nothing of what the capture has freed.
 
   /// The number of the capture that is under way, or 0.
-  std::uint32_t recorded() const { return recorded_; }
-  void beginRecording(std::uint32_t number) noexcept {
-    recorded_ = number;
-    left_before_recording_ = left_;
+  std::uint32_t captured() const { return captured_; }
+  void beginCapture(std::uint32_t number) noexcept {
+    captured_ = number;
+    left_before_capture_ = left_;
   }
   /// False when the capture of that number is not under way.
-  bool endRecording(std::uint32_t number) noexcept {
-    if (recorded_ != number) return false;
-    recorded_ = 0;
+  bool endCapture(std::uint32_t number) noexcept {
+    if (captured_ != number) return false;
+    captured_ = 0;
     return true;
   }
   /// Whether memory that left before the latest capture may still be in use.
-  bool leftInUseBefore() const { return !complete(left_before_recording_); }
+  bool leftInUseBefore() const { return !complete(left_before_capture_); }
 
   /// Checks what is promised above; aborts if it does not hold.
   void audit() const {
@@ -160,7 +220,7 @@ class Completion : public EpochClock {
       const bool last = i + 1 == under_way_;
       CISTERN_CHECK(marks_[i].epoch < (last ? now() : marks_[i + 1].epoch + 1));
     }
-    CISTERN_CHECK(left_before_recording_ <= left_ && left_ <= now());
+    CISTERN_CHECK(left_before_capture_ <= left_ && left_ <= now());
   }
 
  private:
@@ -171,13 +231,13 @@ class Completion : public EpochClock {
   /// After a search, enough early marks to cover the heap twelve times.
   static constexpr std::uint8_t kMostFreeMarks = bound(12 * kMarksOfAll);
 
-  std::uint32_t recorded_ = 0;
+  std::uint32_t captured_ = 0;
   bool freed_ = false;
   bool busy_ = false;            ///< a thread is recording or asking, outside the lock
   std::uint8_t under_way_ = 0;   ///< how many marks are under way; the oldest comes first
   std::uint8_t free_marks_ = 0;  ///< marks at frees still to make: others look for memory
   std::uint64_t left_ = 0;       ///< the last epoch in which memory was used that has left since
-  std::uint64_t left_before_recording_ = 0;
+  std::uint64_t left_before_capture_ = 0;
   std::uint64_t freed_bytes_ = 0;  ///< since the last mark
   std::array<Mark, kMostMarks> marks_{};
 };

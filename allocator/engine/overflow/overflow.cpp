@@ -6,7 +6,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/cross_stream/loans.hpp"
+#include "allocator/engine/cross_stream/cross_stream.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 
 namespace cistern {

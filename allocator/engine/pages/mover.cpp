@@ -117,8 +117,8 @@ Block* Mover::takeWindow(bool fresh_only, bool& found) {
     const MutexLock holding_several(state_.core.heaps_mutex);
     const HeapLocks locks(state_.core.heaps_mutex, both);
     heap_.mutex().assertHeld();
-    const bool recorded = heap_.completion().recorded() != 0;  // a capture has begun since
-    return takeWindow(fresh_only, found, recorded ? nullptr : beside);
+    const bool captured = heap_.completion().captured() != 0;  // a capture has begun since
+    return takeWindow(fresh_only, found, captured ? nullptr : beside);
   }
   const MutexLock lock(heap_.mutex());
   return takeWindow(fresh_only, found, nullptr);

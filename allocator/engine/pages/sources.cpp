@@ -127,7 +127,7 @@ void Mover::giveBackSmall() {
 
 bool Mover::captured() const {
   const MutexLock lock(heap_.mutex());
-  return heap_.completion().recorded() != 0;
+  return heap_.completion().captured() != 0;
 }
 
 // The source may belong to another pool a moment later. But only a heap that holds nothing changes

@@ -1,7 +1,7 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/base/thread_number.hpp"
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/cross_stream/deferral.hpp"
+#include "allocator/engine/cross_stream/cross_stream.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
@@ -52,7 +52,7 @@ inline void freeLocked(Engine& engine, HeapSegment& segment, Heap& heap, Address
                        Block* seen, const void* caller, Outcome& freed) noexcept
     CISTERN_REQUIRES(heap.mutex()) {
   freed.block = heap.find(segment, address, seen);
-  freed.captured = heap.completion().recorded();
+  freed.captured = heap.completion().captured();
   if (freed.block == nullptr || freed.captured != 0) return;
   Block& block = *freed.block;
   const bool cached = heap.pool().isDefault() && !heap.overflow();
@@ -83,7 +83,7 @@ bool freeInCapture(Heap& heap, const HeapSegment& segment, Address address, cons
   const std::shared_ptr<Recording> recording = heap.pool().recording();
   if (recording && recording->free(heap, segment, address, caller)) return true;
   const MutexLock lock(heap.mutex());
-  (void)heap.completion().endRecording(number);
+  (void)heap.completion().endCapture(number);
   return false;
 }
 

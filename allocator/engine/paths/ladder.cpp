@@ -11,7 +11,7 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/backing/imports.hpp"
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/cross_stream/loans.hpp"
+#include "allocator/engine/cross_stream/cross_stream.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/overflow/overflow.hpp"
 #include "allocator/engine/paths/slow_path.hpp"

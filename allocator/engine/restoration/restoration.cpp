@@ -170,7 +170,7 @@ class Restoration {
       heap->mutex().assertHeld();
       if (&heap->pool() != &pool_) continue;  // it has left since the heaps were listed
       if (pool_.asleep) throw PoolError("cannot be set back while it is asleep: wake it first");
-      if (heap->completion().recorded())
+      if (heap->completion().captured())
         throw PoolError("cannot be set back while it is captured into");
       forEachHeld(*heap, [&](Block& block) { all.push_back({deviceAddress(block), &block}); });
     }

@@ -27,7 +27,7 @@ bool StreamProgress::mayHaveWork(Stream stream) {
     const KnownStreams::Look at = streams_.look(stream);
     if (at.forgotten) return at.end != nullptr;
     const Result<CaptureInfo> info = device_.captureInfo(stream);
-    if (!info && info.error().kind == ErrorKind::kInvalidHandle) return false;
+    if (!info && isGone(info.error())) return false;
   }
   return !idle(stream);
 }
@@ -57,18 +57,15 @@ DeviceMark::Work StreamProgress::workOf(Stream stream) {
   if (at.forgotten) return {true, at.end};
   const std::uint32_t changes = changes_;
   const Result<CaptureInfo> info = device_.captureInfo(stream);
-  const bool dead = !info && info.error().kind == ErrorKind::kInvalidHandle;
-  if (!info) return {dead, nullptr, dead};
+  if (!info) return {isGone(info.error()), nullptr, isGone(info.error())};
   if (info.value().status != CaptureStatus::kNone)
     return {at.before_capture != nullptr, at.before_capture};
   if (query(stream)) return {true};
-  const Result<SharedEvent> event = events_.take();
-  if (!event) return {};
-  const Status recorded = device_.recordEvent(*event.value(), stream);
+  const Result<SharedEvent> event = streams_.eventBehind(stream);
+  if (event) return {event.value() != nullptr && changes_ == changes, event.value()};
   // A stream of another device, which recordStream has named, takes no event of this one.
-  const bool foreign = !recorded && recorded.error().kind == ErrorKind::kInvalidHandle;
-  if (!recorded) return {foreign, nullptr, foreign};
-  return {streams_.answersNow(stream) && changes_ == changes, event.value()};
+  const bool foreign = isGone(event.error());
+  return {foreign, nullptr, foreign};
 }
 
 // The next mark, which covers what is freed by now. Null if the host is short of memory.
@@ -105,77 +102,72 @@ std::size_t StreamProgress::askStreams(std::size_t most) noexcept {
 
 // ---- Looking at heaps ---------------------------------------------------------------------------
 
-Completion::Look StreamProgress::look(Heap& heap, std::size_t most, Note note) noexcept {
-  const Completion::Look begun = beginLook(heap, most > 0, note);
-  if (begun != Completion::Look::kOurs) return begun;
+// Each step is made for all heaps before the next, so that one mark does for all.
+void StreamProgress::look(std::span<Looked> heaps, std::size_t most, Note note) noexcept {
+  const bool may_mark = most > 0;
+  bool any = false;
+  for (Looked& at : heaps) any |= beginLook(at, may_mark, note);
+  if (!any) return;
   const RelaxedCaptureMode relaxed(device_);
   const std::size_t left = askStreams(most);
-  if (const auto ended = passMarks(heap, most > 0)) {
-    const SharedMark mark = nextMark();
-    (void)askStreams(left);
-    endLook(*ended, mark);
+  any = false;
+  for (Looked& at : heaps) any |= beginMark(at, may_mark);
+  if (!any) return;
+  const SharedMark mark = nextMark();
+  (void)askStreams(left);
+  for (const Looked& at : heaps) {
+    if (at.marks) endLook(at, mark);
   }
-  return begun;
 }
 
-// Returns the heaps that others were at.
-std::vector<Heap*> StreamProgress::look(const std::vector<Heap*>& heaps, std::size_t most,
-                                        Note note) {
-  std::vector<Ended> all;
+std::vector<StreamProgress::Looked> StreamProgress::look(const std::vector<Heap*>& heaps,
+                                                         std::size_t most, Note note) {
+  std::vector<Looked> all;
   all.reserve(heaps.size());
-  std::vector<Heap*> begun, passed;
-  begun.reserve(heaps.size());
-  passed.reserve(heaps.size());
-  for (Heap* heap : heaps) {
-    const Completion::Look whose = beginLook(*heap, most > 0, note);
-    if (whose == Completion::Look::kOurs) begun.push_back(heap);
-    if (whose == Completion::Look::kOthers) passed.push_back(heap);
-  }
-  if (begun.empty()) return passed;
-  const RelaxedCaptureMode relaxed(device_);
-  const std::size_t left = askStreams(most);
-  for (Heap* heap : begun) {
-    if (const auto ended = passMarks(*heap, most > 0)) all.push_back(*ended);
-  }
-  if (all.empty()) return passed;
-  const SharedMark common = nextMark();
-  (void)askStreams(left);
-  for (const Ended& ended : all) endLook(ended, common);
-  return passed;
+  for (Heap* heap : heaps) all.push_back({heap});
+  look(std::span(all), most, note);
+  return all;
 }
 
 // A look takes no lock that a caller of this one may hold.
 void StreamProgress::refresh(const std::vector<Heap*>& heaps) {
-  for (Heap* heap : look(heaps, kAll)) {
-    while (look(*heap, kAll) == Completion::Look::kOthers) std::this_thread::yield();
+  for (Looked& at : look(heaps, kAll)) {
+    for (; at.whose == Completion::Look::kOthers; std::this_thread::yield())
+      look({&at, 1}, kAll, nullptr);
   }
 }
 
-// Ours if there is something to learn. Then nobody else looks at the heap until passMarks returns
-// nothing, or endLook.
-Completion::Look StreamProgress::beginLook(Heap& heap, bool may_mark, Note note) noexcept {
+// True if there is something to learn. Then nobody else looks at the heap until beginMark returns
+// false, or endLook.
+bool StreamProgress::beginLook(Looked& at, bool may_mark, Note note) noexcept {
+  Heap& heap = *at.heap;
   const MutexLock lock(heap.mutex());
   if (note != nullptr) (heap.completion().*note)();
-  return heap.completion().beginLook(may_mark && wantsMark(heap));
+  at.whose = heap.completion().beginLook(may_mark && wantsMark(heap));
+  return at.whose == Completion::Look::kOurs;
 }
 
-// The marks that are reached are passed. Empty if no other is to be made: then the look is over.
-std::optional<StreamProgress::Ended> StreamProgress::passMarks(Heap& heap, bool may_mark) noexcept {
+// The marks that are reached are passed. False if no other is to be made: then the look is over.
+bool StreamProgress::beginMark(Looked& at, bool may_mark) noexcept {
+  if (at.whose != Completion::Look::kOurs) return false;
+  Heap& heap = *at.heap;
   while (passOldest(heap)) {
   }
   const MutexLock lock(heap.mutex());
-  if (!may_mark || !wantsMark(heap)) {
+  at.marks = may_mark && wantsMark(heap);
+  if (!at.marks) {
     heap.completion().endLook();
-    return std::nullopt;
+    return false;
   }
-  const bool again = !heap.completion().hasRoom();
+  at.again = !heap.completion().hasRoom();
   heap.completion().beginMark();
-  return Ended{&heap, heap.endedEpoch(), again};
+  at.until = heap.endedEpoch();
+  return true;
 }
 
 // If no stream was queried, the events may be complete already.
-void StreamProgress::endLook(const Ended& ended, const SharedMark& mark) noexcept {
-  Heap& heap = *ended.heap;
+void StreamProgress::endLook(const Looked& at, const SharedMark& mark) noexcept {
+  Heap& heap = *at.heap;
   Answer answer = Answer::kInVain;
   if (mark != nullptr) {
     const Stream own = heap.stream();
@@ -183,7 +175,7 @@ void StreamProgress::endLook(const Ended& ended, const SharedMark& mark) noexcep
   }
   if (broken(Rule::kUntold)) answer = idle(heap.stream()) ? Answer::kReached : Answer::kInVain;
   const MutexLock lock(heap.mutex());
-  heap.completion().endMark(answer, ended.until, ended.again, mark);
+  heap.completion().endMark(answer, at.until, at.again, mark);
 }
 
 // False if nothing more is to be learnt. Nobody else changes the marks meanwhile.
@@ -206,7 +198,7 @@ bool StreamProgress::passOldest(Heap& heap) noexcept {
 // freed then.
 bool StreamProgress::wantsMark(Heap& heap) {
   const Completion& known = heap.completion();
-  return known.anyUnmarked() && known.recorded() == 0;
+  return known.anyUnmarked() && known.captured() == 0;
 }
 
 // ---- Order, and waiting -------------------------------------------------------------------------
@@ -237,7 +229,7 @@ bool StreamProgress::completeAll(const std::vector<Heap*>& heaps) {
     const MutexLock lock(heap->mutex());
     const std::uint64_t now = heap->endedEpoch();
     const Completion& known = heap->completion();
-    ended.push_back(known.recorded() == 0 ? now : known.completed());
+    ended.push_back(known.captured() == 0 ? now : known.completed());
   }
   const RelaxedCaptureMode relaxed(device_);
   if (!device_.synchronizeDevice()) return false;

@@ -25,7 +25,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "allocator/base/bounds.hpp"
@@ -109,18 +109,23 @@ class StreamProgress {
   using Answer = EventPool::Answer;
   /// The note that a look makes first.
   using Note = void (Completion::*)() noexcept;
-  /// An epoch of a heap that has ended, and that a mark is made for. `again`: in place of the
-  /// heap's youngest mark.
-  struct Ended {
+  /// A heap that is looked at.
+  struct Looked {
     Heap* heap;
-    std::uint64_t until;
-    bool again;
+    Completion::Look whose = Completion::Look::kNone;
+    bool marks = false;       ///< a mark is made for it:
+    std::uint64_t until = 0;  ///< up to that epoch
+    bool again = false;       ///< in place of the heap's youngest
   };
-  Completion::Look look(Heap& heap, std::size_t most, Note note = nullptr) noexcept;
-  std::vector<Heap*> look(const std::vector<Heap*>& heaps, std::size_t most, Note note = nullptr);
-  static Completion::Look beginLook(Heap& heap, bool may_mark, Note note) noexcept;
-  std::optional<Ended> passMarks(Heap& heap, bool may_mark) noexcept;
-  void endLook(const Ended& ended, const SharedMark& mark) noexcept;
+  void look(std::span<Looked> heaps, std::size_t most, Note note) noexcept;
+  std::vector<Looked> look(const std::vector<Heap*>& heaps, std::size_t most, Note note = nullptr);
+  void look(Heap& heap, std::size_t most, Note note = nullptr) noexcept {
+    Looked one{&heap};
+    look({&one, 1}, most, note);
+  }
+  static bool beginLook(Looked& at, bool may_mark, Note note) noexcept;
+  bool beginMark(Looked& at, bool may_mark) noexcept;
+  void endLook(const Looked& at, const SharedMark& mark) noexcept;
   bool passOldest(Heap& heap) noexcept;
   static bool wantsMark(Heap& heap) CISTERN_REQUIRES(heap.mutex());
   bool query(Stream stream) noexcept;

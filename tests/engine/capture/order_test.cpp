@@ -2,7 +2,7 @@
 #include <random>
 #include <set>
 
-#include "allocator/engine/capture/recorded_streams.hpp"
+#include "allocator/engine/capture/captured_streams.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

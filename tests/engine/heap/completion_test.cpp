@@ -111,14 +111,14 @@ TEST_CASE("much that is freed is worth a mark while others look for memory, so m
 
 TEST_CASE("a capture ends once, and the number of another ends nothing", "[engine][part]") {
   Completion known(1);
-  CHECK(known.recorded() == 0);
-  known.beginRecording(5);
+  CHECK(known.captured() == 0);
+  known.beginCapture(5);
   known.audit();
-  CHECK(known.recorded() == 5);
-  CHECK_FALSE(known.endRecording(4));
-  CHECK(known.recorded() == 5);
-  CHECK(known.endRecording(5));
-  CHECK(known.recorded() == 0);
+  CHECK(known.captured() == 5);
+  CHECK_FALSE(known.endCapture(4));
+  CHECK(known.captured() == 5);
+  CHECK(known.endCapture(5));
+  CHECK(known.captured() == 0);
 }
 
 TEST_CASE("what has left is in use until the epoch of its last use is complete", "[engine][part]") {
@@ -126,7 +126,7 @@ TEST_CASE("what has left is in use until the epoch of its last use is complete",
   CHECK_FALSE(known.leftInUse());
   const std::uint64_t first = known.endEpoch();
   known.noteLeft(first);
-  known.beginRecording(5);
+  known.beginCapture(5);
   known.noteLeft(known.now());
   const std::uint64_t second = known.endEpoch();
   known.audit();

@@ -176,7 +176,7 @@ TEST_CASE("what is freed while the host waits, or a capture has freed, is not", 
   {
     const MutexLock lock(recording.mutex());
     (void)recording.endedEpoch();
-    recording.completion().beginRecording(7);
+    recording.completion().beginCapture(7);
   }
   Block& late = rig.allocate(heap, kMiB);
   rig.device.before = [&](Call call) {

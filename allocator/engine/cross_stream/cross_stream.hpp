@@ -1,4 +1,5 @@
-// Free memory that one stream leaves and another could use.
+// Memory that goes from one stream to another: a free that is deferred until other streams have
+// done with the block, and free memory that one stream leaves and another could use.
 //
 // There are two ways to use another heap's free block (pages/mover.hpp moves whole pages). A wholly
 // free segment whose last use is complete is adopted: it moves, and is the new heap's own from then
@@ -14,11 +15,25 @@
 
 namespace cistern {
 
+// ---- Frees that are deferred (deferral.cpp) -----------------------------------------------------
+
+/// The block at the address is used on `stream` too. False when there is no such block. Throws
+/// std::bad_alloc.
+bool recordUse(Engine& engine, Address address, Stream stream);
+/// A block that has become pending is free when the work queued by now on all of `uses` is
+/// complete. `captured`: a capture that is under way may have had the memory.
+void deferFree(Engine& engine, Block& block, const StreamUses& uses,
+               bool captured = false) noexcept;
+/// deferFree() for a block that any stream may have used: it waits for all known streams.
+void deferToAll(Engine& engine, Block& block, const StreamUses& told = {},
+                bool captured = false) noexcept;
+/// A pending block is free now.
+void putBack(Engine& engine, const PendingFrees::Pending& pending) noexcept;
+
+// ---- A block for a request out of other heaps, or null (loans.cpp) ------------------------------
+
 /// Whether no stream that this allocator knows has work queued.
 bool streamsAreIdle(Engine& engine);
-
-// ---- A block for a request out of other heaps, or null ------------------------------------------
-
 /// How far a search looks: at idle segments, which are adopted; or also at parts of segments and of
 /// ranges.
 enum class Extent : std::uint8_t { kSegments, kParts };

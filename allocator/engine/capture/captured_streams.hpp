@@ -22,8 +22,8 @@
 
 namespace cistern {
 
-/// The order of recorded work, within one capture that is under way. A stream that has waited for
-/// another follows what that had recorded by then. The driver knows it as the stream's frontier:
+/// The order of captured work, within one capture that is under way. A stream that has waited for
+/// another follows what that had captured by then. The driver knows it as the stream's frontier:
 /// the nodes that its next work would depend on.
 ///
 /// The work that a stream follows is kept as a set of nodes, which is extended to the present
@@ -69,7 +69,7 @@ class CaptureOrder {
   std::unordered_map<GraphNode, Nodes> dependencies_;
 };
 
-class RecordedStreams {
+class CapturedStreams {
  public:
   using Nodes = CaptureOrder::Nodes;
   /// One graph: the capture's own, or the body of a conditional node.
@@ -88,11 +88,11 @@ class RecordedStreams {
   static constexpr std::ptrdiff_t kCallsEach = bound(32);
   /// How many frees share a mark: at first, and when nobody has asked for a while.
   static constexpr std::uint32_t kFreesOfAMark = bound(8), kMostOfAMark = bound(64);
-  /// A stream that the capture has recorded, or was told to.
+  /// A stream that the capture has captured, or was told to.
   struct Seen {
     Stream stream;
-    bool included = false;  ///< it may be recorded as another part
-    Part* part = nullptr;   ///< that it recorded last; null: none yet, or it has left that
+    bool included = false;  ///< it may be captured as another part
+    Part* part = nullptr;   ///< that it captured last; null: none yet, or it has left that
     CaptureOrder::Past past{};
     std::vector<Mark> marks{};
     std::uint64_t asked = 0;              ///< the last request that asked for the next
@@ -106,7 +106,7 @@ class RecordedStreams {
     std::size_t mark;
   };
 
-  RecordedStreams(Device& device, KnownStreams& known, Pool& pool)
+  CapturedStreams(Device& device, KnownStreams& known, Pool& pool)
       : device_(device), known_(known), pool_(pool) {}
 
   /// The device has begun to record `origin`, as the first part.
@@ -132,7 +132,7 @@ class RecordedStreams {
     return it != streams_.end() ? &*it : nullptr;
   }
   /// The stream that the device describes by `info`, if the capture records it; else null.
-  Seen* recorded(Stream stream, const CaptureInfo& info);
+  Seen* captured(Stream stream, const CaptureInfo& info);
   /// The stream records the part with that id from now on; it has no mark yet.
   void beginPart(Seen& of, std::uint64_t id);
   /// Whether the block was allocated in one of the parts.
@@ -151,7 +151,7 @@ class RecordedStreams {
   /// reached, or the host is short of memory. A mark that comes later is as safe, only less often
   /// followed.
   bool mark(Stream stream) noexcept;
-  /// The mark of the stream that covers all that it has recorded by now. It is a new one, or the
+  /// The mark of the stream that covers all that it has captured by now. It is a new one, or the
   /// next, if marks have taken too many calls lately. Its `of` is null if mark() would be false.
   Point cover(Stream stream) noexcept;
   /// The mark that a stream will have next. Pre: the capture knows the stream.

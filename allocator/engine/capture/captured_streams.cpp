@@ -1,4 +1,4 @@
-#include "allocator/engine/capture/recorded_streams.hpp"
+#include "allocator/engine/capture/captured_streams.hpp"
 
 #include <new>
 #include <utility>
@@ -9,7 +9,7 @@ namespace cistern {
 
 // A stream that has joined is met here first. A capture that an earlier call has broken has no id
 // any more; its streams are known.
-RecordedStreams::Seen* RecordedStreams::recorded(Stream stream, const CaptureInfo& info) {
+CapturedStreams::Seen* CapturedStreams::captured(Stream stream, const CaptureInfo& info) {
   Seen* const of = seen(stream);
   if (info.status == CaptureStatus::kNone || parts_.empty()) return nullptr;
   if (info.status == CaptureStatus::kInvalidated) return of;
@@ -17,7 +17,7 @@ RecordedStreams::Seen* RecordedStreams::recorded(Stream stream, const CaptureInf
   return of ? of : &streams_.emplace_back(Seen{stream, false, &parts_.front()});
 }
 
-void RecordedStreams::beginPart(Seen& of, std::uint64_t id) {
+void CapturedStreams::beginPart(Seen& of, std::uint64_t id) {
   const auto known = std::ranges::find(parts_, id, &Part::id);
   of.part = known != parts_.end()
                 ? &*known
@@ -27,15 +27,15 @@ void RecordedStreams::beginPart(Seen& of, std::uint64_t id) {
 // ---- How far they are --------------------------------------------------------------------------
 
 // A part that no request has told of yet is as good as none.
-RecordedStreams::Seen* RecordedStreams::frontierOf(Stream stream, Nodes& nodes) {
+CapturedStreams::Seen* CapturedStreams::frontierOf(Stream stream, Nodes& nodes) {
   const KnownStreams::Look at = known_.look(stream);
   if (at.forgotten) return nullptr;
   const Result<CaptureInfo> info = device_.captureFrontier(stream, nodes);
-  Seen* const of = info.ok() ? recorded(stream, info.value()) : nullptr;
+  Seen* const of = info.ok() ? captured(stream, info.value()) : nullptr;
   return of && of->part && of->part->id == info.value().id ? of : nullptr;
 }
 
-bool RecordedStreams::knowsPast() {
+bool CapturedStreams::knowsPast() {
   if (!told_) {
     Nodes frontier;
     told_ = frontierOf(by_->stream, frontier) && by_->part->order.extend(by_->past, frontier);
@@ -43,7 +43,7 @@ bool RecordedStreams::knowsPast() {
   return *told_;
 }
 
-bool RecordedStreams::mark(Stream stream) noexcept try {
+bool CapturedStreams::mark(Stream stream) noexcept try {
   Nodes nodes;
   Seen* const of = frontierOf(stream, nodes);
   if (of == nullptr || !addFrontiers(*of, nodes)) return false;
@@ -60,7 +60,7 @@ bool RecordedStreams::mark(Stream stream) noexcept try {
   return false;
 }
 
-RecordedStreams::Point RecordedStreams::cover(Stream stream) noexcept try {
+CapturedStreams::Point CapturedStreams::cover(Stream stream) noexcept try {
   if (affordsMark()) {
     Seen* const of = mark(stream) ? seen(stream) : nullptr;
     return {of, of ? of->marks.size() - 1 : 0};
@@ -74,10 +74,10 @@ RecordedStreams::Point RecordedStreams::cover(Stream stream) noexcept try {
   return {};
 }
 
-// Adds what the other streams of the part have recorded by now. Any of them may have used what was
+// Adds what the other streams of the part have captured by now. Any of them may have used what was
 // freed, as Note [Unrecorded uses] in streams/progress.hpp says. A stream that is destroyed, or
 // that forbids the question (the legacy stream beside a capture), records nothing.
-bool RecordedStreams::addFrontiers(const Seen& of, Nodes& nodes) {
+bool CapturedStreams::addFrontiers(const Seen& of, Nodes& nodes) {
   Nodes own;
   for (const Stream stream : known_.all()) {
     const KnownStreams::Look at = known_.look(stream);
@@ -98,7 +98,7 @@ bool RecordedStreams::addFrontiers(const Seen& of, Nodes& nodes) {
 
 // A frontier asked for at every free would be most of what a free costs. While no other stream has
 // a heap in the pool, nobody can take the memory.
-void RecordedStreams::noteFree(Seen& of) noexcept {
+void CapturedStreams::noteFree(Seen& of) noexcept {
   if (++of.unmarked < of.share) return;
   if (pool_.heapAt(1) == nullptr) {
     of.share += kFreesOfAMark;
@@ -108,7 +108,7 @@ void RecordedStreams::noteFree(Seen& of) noexcept {
 }
 
 // Frees that are not marked yet are marked now. The next mark is due soon again after that.
-std::size_t RecordedStreams::followed(Seen& of) noexcept try {
+std::size_t CapturedStreams::followed(Seen& of) noexcept try {
   if (&of == by_) return SIZE_MAX;
   if (std::exchange(of.asked, request_) == request_) return of.followed;
   of.share = kFreesOfAMark;
@@ -123,7 +123,7 @@ std::size_t RecordedStreams::followed(Seen& of) noexcept try {
   return 0;
 }
 
-Epochs RecordedStreams::epochsFollowed(const Seen& of, const Heap& heap) {
+Epochs CapturedStreams::epochsFollowed(const Seen& of, const Heap& heap) {
   const auto endedOf = [&](const Mark& mark) { return mark.ended[heap.overflow()]; };
   const auto end = of.marks.begin() + std::ptrdiff_t(of.followed);
   const auto first =
