@@ -140,7 +140,7 @@ bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
     if (engine.limit.reserved() + request.rounded() > most) return false;
   }
   const std::uint64_t pages =
-      engine.pages.releaseMixed(mixed) + engine.pages.release(heaps, UINT64_MAX);
+      engine.pages.release(mixed, UINT64_MAX, true) + engine.pages.release(heaps, UINT64_MAX);
   return engine.segments.release(heaps, UINT64_MAX) + pages > 0;
 }
 

@@ -1,4 +1,4 @@
-// How much may lie in host memory, and what does.
+// How much may lie in host memory, what does, and how much of the device's a program needs.
 #include <algorithm>
 #include <functional>
 
@@ -6,6 +6,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/engine/overflow/overflow.hpp"
+#include "cistern/allocator.hpp"
 #include "cistern/error.hpp"
 
 namespace cistern {
@@ -65,6 +66,19 @@ OverflowReport overflowOf(Engine& engine) {
   for (Heap* heap : engine.heaps.with(PageKind::kOverflow)) addBlocks(engine, *heap, report.blocks);
   std::ranges::stable_sort(report.blocks, std::greater(), &OverflowBlock::on_host);
   return report;
+}
+
+// Free blocks that threads' caches keep count as in use there.
+std::uint64_t CachingAllocator::takePeak() {
+  Engine& engine = engine_->here("takePeak");
+  const std::uint64_t peak = engine.totals.takePeak();
+  std::uint64_t elsewhere = 0;
+  for (Heap* heap : engine.heaps.all()) {
+    if (pagesOf(*heap) != PageKind::kHost && !heap->pool().asleep) continue;
+    const MutexLock lock(heap->mutex());
+    elsewhere += heap->busyBytes();
+  }
+  return peak - std::min(peak, elsewhere);
 }
 
 std::string OverflowReport::text() const {

@@ -1,22 +1,19 @@
-#include "allocator/engine/pages/lack.hpp"
-
+// The memory that a refused request lacks, for the report on it.
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
 
-#include "allocator/engine/pages/free_page_scan.hpp"
+#include "allocator/engine/pages/page_backing.hpp"
 
-namespace cistern::pages {
+namespace cistern {
+
+using namespace pages;
+
 namespace {
 
 using Pages = std::unordered_set<const PhysicalPage*>;
 
 bool isOpen(const Block* block) { return block && (block->isFree() || block->isHole()); }
-
-// A block of overflow may lie on the device, too.
-bool isOfUse(const PhysicalPage& page, PageKind kind) {
-  return page.kind == kind || (kind == PageKind::kOverflow && page.kind == PageKind::kDevice);
-}
 
 // Returns the bytes of those that are of use to the request, but stay: pages of its pool that a
 // graph holds move within the pool.
@@ -28,7 +25,7 @@ std::uint64_t addFree(State& state, Heap& heap, const Request& request, PageKind
   const FreePageScan scan(heap, state.number);
   for (const Mapping* mapping : scan.freeMappings()) {
     const bool unused = incomplete || heap.completion().complete(mapping->last_use);
-    if (!unused || !isOfUse(*mapping->page, kind)) continue;
+    if (!unused || !mayHold(kind, mapping->page->kind)) continue;
     if (!mapping->page->mayLeave() && !same_pool) continue;
     if (!mapping->page->mayLeave()) stay += mapping->page->bytes();
     free.insert(mapping->page);
@@ -102,24 +99,24 @@ class Places {
 
 }  // namespace
 
-Lack lackOf(State& state, Heap* own, const Request& request, const std::vector<Heap*>& heaps,
-            PageKind kind, bool incomplete) {
+PageBacking::Lack PageBacking::lackOf(Heap* own, const Request& request,
+                                      const std::vector<Heap*>& heaps, PageKind kind,
+                                      bool incomplete) {
+  const MutexLock lock(mutex_);
   Pages free;
   std::uint64_t stay = 0;
   for (Heap* heap : heaps) {
-    if (heap->onPages()) stay += addFree(state, *heap, request, kind, incomplete, free);
+    if (heap->onPages()) stay += addFree(state_, *heap, request, kind, incomplete, free);
   }
   Lack lack{roundUp(request.rounded(), kUnit), 0};
   for (const PhysicalPage* page : free) lack.free += page->bytes();
   lack.free -= stay;
-  if (own == nullptr || !own->onPages()) {
-    lack.growth -= std::min(lack.growth, stay);
-    return lack;
+  if (own != nullptr && own->onPages()) {
+    const MutexLock heap_lock(own->mutex());
+    lack.growth = Places(request, free).leastUnits(*own, request.kind) * kUnit;
   }
-  const MutexLock lock(own->mutex());
-  lack.growth = Places(request, free).leastUnits(*own, request.kind) * kUnit;
   lack.growth -= std::min(lack.growth, stay);
   return lack;
 }
 
-}  // namespace cistern::pages
+}  // namespace cistern

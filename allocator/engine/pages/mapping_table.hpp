@@ -21,14 +21,6 @@ class MappingTable {
   /// `log`, if there is one, records which mappings become current, and cease to be.
   explicit MappingTable(MemoryLog* log = nullptr) : log_(log) {}
 
-  /// A page that nothing is mapped to yet. Throws std::bad_alloc, changing nothing.
-  PhysicalPage& addPage(Page handle, std::uint32_t units) {
-    PhysicalPage& page = pages_.emplace_front();
-    page.self = pages_.begin();
-    page.handle = handle;
-    page.units = units;
-    return page;
-  }
   /// Takes the first of `pages` over, to which nothing is mapped yet.
   PhysicalPage& adopt(std::list<PhysicalPage>& pages) noexcept {
     pages_.splice(pages_.begin(), pages, pages.begin());

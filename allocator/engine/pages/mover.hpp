@@ -73,6 +73,8 @@ class Mover {
   bool mayTakeFrom(const Heap& source) const;
   bool hasAny(Heap& source) const;
   std::size_t movableInCapture() const;
+  template <class Done, class Visit>
+  void forEachOther(Which which, Done done, Visit visit);
   void takeFromOthers(Which which);
   void seek(const std::vector<Heap*>& heaps, std::size_t most);
   bool orderAfterAll();
@@ -96,7 +98,7 @@ class Mover {
   /// The heap beside this one, if free pages of the device may come from there; else null.
   Heap* besideInReach() const;
   void takeFromBeside();
-  bool isOfUse(const PhysicalPage& page, const Heap& source) const;
+  bool isOfUse(const PhysicalPage& page) const;
   bool isFrozen(const Mapping& mapping, const Heap& source) const;
 
   State& state_;

@@ -50,21 +50,12 @@ Block* PageBacking::placeInHostPages(Heap& heap, const Request& request, PagesFr
   return Mover(state_, heap, request, from, &made).place();
 }
 
-// The record comes before the page, as in Mover::createOf. After a refusal the miss asks for the
-// rest itself, and notes the answer.
+// After a refusal the miss asks for the rest itself, and notes the answer.
 void PageBacking::makeHostPages(PageKind kind, Mover::Wanted wanted,
                                 std::list<PhysicalPage>& made) {
   for (; wanted.units > 0; wanted.units -= made.back().units) {
-    std::list<PhysicalPage> one(1);
-    PhysicalPage& page = one.front();
-    page.kind = kind;
-    page.units = std::min(wanted.units, wanted.of_page);
-    if (!core_.admit(kind, page.bytes())) return;
-    const Result<Page> done = core_.device.createHostPage(page.bytes());
-    if (!done) return core_.noteReturned(kind, page.bytes());
-    page.handle = done.value();
-    if (kind == PageKind::kOverflow) core_.overflow_counts.noteReserved(core_.overflow.reserved());
-    made.splice(made.end(), one);
+    const std::uint32_t units = std::min(wanted.units, wanted.of_page);
+    if (!makePage(core_, kind, units, made, nullptr)) return;
   }
 }
 
@@ -188,11 +179,7 @@ bool PageBacking::isHeld(const Block& block) const {
 
 Location PageBacking::locationOf(const Block& block) const {
   const MutexLock lock(mutex_);
-  Location where = Location::kDevice;
-  forEachMapping(rangeOf(block), block.address(), block.end(), [&](const Mapping& mapping) {
-    if (mapping.page->kind != PageKind::kDevice) where = Location::kHost;
-  });
-  return where;
+  return hostBytesIn(block) > 0 ? Location::kHost : Location::kDevice;
 }
 
 std::uint64_t PageBacking::hostBytesIn(const Block& block) const {
@@ -263,28 +250,21 @@ bool PageBacking::emptyHeap(Heap& heap) {
   return true;
 }
 
-std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
+std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes,
+                                   bool only_of_device) {
   const MutexLock lock(mutex_);
   std::uint64_t released = 0;
-  for (Heap* heap : heaps) {
-    if (released >= bytes) break;
-    if (heap->onPages()) released += releaseFree(state_, *heap, {.bytes = bytes - released}).bytes;
-  }
-  return released + (released < bytes ? releaseSpares(state_) : 0);
-}
-
-std::uint64_t PageBacking::releaseMixed(const std::vector<Heap*>& heaps) {
-  const MutexLock lock(mutex_);
-  std::uint64_t released = 0;
-  const auto has_any = [](Heap* heap) {
-    const MutexLock heap_lock(heap->mutex());
-    return heap->hasDeviceMemory();
+  const auto hasAny = [only_of_device](Heap& heap) {
+    const MutexLock heap_lock(heap.mutex());
+    return heap.onPages() && (!only_of_device || heap.hasDeviceMemory());
   };
   for (Heap* heap : heaps) {
-    if (heap->onPages() && has_any(heap))
-      released += releaseFree(state_, *heap, {.only_of_device = true}).bytes;
+    if (released >= bytes) return released;
+    if (!hasAny(*heap)) continue;
+    const ReleaseRule rule{.bytes = bytes - released, .only_of_device = only_of_device};
+    released += releaseFree(state_, *heap, rule).bytes;
   }
-  return released;
+  return released + releaseSpares(state_);
 }
 
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.

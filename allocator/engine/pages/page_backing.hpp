@@ -10,7 +10,6 @@
 
 #include "allocator/base/background.hpp"
 #include "allocator/engine/ground/holds.hpp"
-#include "allocator/engine/pages/lack.hpp"
 #include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
@@ -49,9 +48,9 @@ class PageBacking {
 
   /// Gives pages that lie wholly free in the heaps back to the device until `bytes` are back.
   /// Returns how many are. Heaps whose memory is segments are passed over.
-  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
-  /// The same of pages of the device in heaps of overflow, as many as may.
-  std::uint64_t releaseMixed(const std::vector<Heap*>& heaps);
+  /// `only_of_device`: pages of the device, which heaps of overflow have, too.
+  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes,
+                        bool only_of_device = false);
   /// Gives all pages that lie wholly free in the heaps back to the device. The background thread,
   /// or a later miss, gives back what queued work may still use.
   void emptyCache(const std::vector<Heap*>& heaps);
@@ -68,21 +67,20 @@ class PageBacking {
   Location locationOf(const Block& block) const;
   /// The bytes of the block that lie in pages of the host. Pre: the heap's lock is held.
   std::uint64_t hostBytesIn(const Block& block) const CISTERN_REQUIRES(mutex_);
-  /// pages::lackOf.
-  pages::Lack lackOf(Heap* own, const Request& request, const std::vector<Heap*>& heaps,
-                     PageKind kind, bool incomplete) {
-    const MutexLock lock(mutex_);
-    return pages::lackOf(state_, own, request, heaps, kind, incomplete);
-  }
+  /// What the report on a refused request says that it lacks.
+  struct Lack {
+    std::uint64_t growth = 0;  ///< bytes of the pages that have to be made for the request
+    std::uint64_t free = 0;    ///< bytes of pages that go back to the device first
+  };
+  /// The least growth that serves the request in `own`, its heap, once the free pages of that kind
+  /// in `heaps` are back; with kOverflow, those of the device, too. Null: it has none yet.
+  /// `incomplete`: also pages that queued work may still use. Throws std::bad_alloc.
+  Lack lackOf(Heap* own, const Request& request, const std::vector<Heap*>& heaps, PageKind kind,
+              bool incomplete);
   /// The device's last answer about pages and addresses. It has a lock of its own.
   const LastAnswer& answers() const CISTERN_NO_TSA { return state_.answers; }
 
-  /// Brings pages back to where blocks lay in them. Pre: as pages::comeBack.
-  void comeBack(std::vector<pages::Mapping*>& at) noexcept CISTERN_REQUIRES(mutex_) {
-    pages::comeBack(state_, at);
-  }
-
-  /// For engine/sleep, which takes pages away for a while.
+  /// For engine/sleep, which takes pages away for a while, and engine/restoration.
   pages::State& state() CISTERN_REQUIRES(mutex_) { return state_; }
 
   PageCounts counts() const;

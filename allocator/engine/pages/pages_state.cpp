@@ -37,6 +37,30 @@ void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
   page.counted_as = kind;
 }
 
+// The record comes before the page. Without one nobody would know of a page that the device will
+// not take back.
+bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<PhysicalPage>& made,
+              LastAnswer* answers) {
+  PhysicalPage& page = made.emplace_back();
+  page.kind = kind;
+  page.units = units;
+  const auto refused = [&] {
+    made.pop_back();
+    return false;
+  };
+  if (!core.admit(kind, page.bytes())) return refused();
+  const Result<Page> done = kind == PageKind::kDevice ? core.device.createPage(page.bytes())
+                                                      : core.device.createHostPage(page.bytes());
+  if (answers != nullptr) answers->note(done);
+  if (!done) {
+    core.noteReturned(kind, page.bytes());
+    return refused();
+  }
+  page.handle = done.value();
+  if (kind == PageKind::kOverflow) core.overflow_counts.noteReserved(core.overflow.reserved());
+  return true;
+}
+
 bool State::remove(Mapping& mapping) noexcept {
   if (mapping.mapped && !core.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
   table.removeMapping(mapping);

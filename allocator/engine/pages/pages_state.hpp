@@ -4,15 +4,19 @@
 // device. Only many pages of the host are made without it (PageBacking::place).
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
+#include <memory>
+#include <vector>
 
 #include "allocator/engine/core/core.hpp"
 #include "allocator/engine/ground/limit.hpp"
 #include "allocator/engine/pages/cost.hpp"
 #include "allocator/engine/pages/free_page_scan.hpp"
-#include "allocator/engine/pages/heap_notes.hpp"
 #include "allocator/engine/pages/mapping_table.hpp"
 
 namespace cistern {
@@ -34,6 +38,57 @@ namespace cistern::pages {
 struct Drain {
   Heap* heap;
   std::uint64_t until;
+};
+
+/// What is noted of a heap.
+struct HeapNotes {
+  /// A heap whose misses take so many times their share freezes. For less time, a frozen heap's
+  /// memory is too dear; if much stays in use, it is dearer.
+  static constexpr double kFreezes = 4, kFreezesLate = 16;
+
+  /// `share`: of wall time, that misses may take.
+  explicit HeapNotes(double share) : restless(kFreezes * share, HUGE_VAL) {}
+  /// Misses count from now on. `much`: the heap freezes at kFreezesLate.
+  void countAnew(double share, bool much) {
+    late = much;
+    restless = CostController((much ? kFreezesLate : kFreezes) * share, HUGE_VAL);
+  }
+
+  /// The newest range of the kind, or null.
+  PageRange*& newestRange(SizeKind kind) { return newest[std::size_t(kind)]; }
+  /// The most memory that the heap had for the kind, in this pool. In units.
+  std::uint32_t& mostBacked(SizeKind kind) { return most_backed[std::size_t(kind)]; }
+
+  std::array<PageRange*, kSizeKindCount> newest{};
+  std::array<std::uint32_t, kSizeKindCount> most_backed{};
+  std::uint32_t incarnation = 0;  ///< of the heap, that most_backed is of
+  std::uint64_t missed_at = 0;    ///< how many requests its rounds had noted at the last miss
+  bool late = false;              ///< the heap freezes at kFreezesLate
+  CostController restless;        ///< of misses since the heap last was at rest, or froze
+};
+
+/// The notes, by the heaps' numbers. The first note of a heap gives notes to all earlier heaps too.
+class NotesTable {
+ public:
+  /// `share`: of wall time, that misses may take.
+  explicit NotesTable(double share) : share_(share) {}
+  /// Throws std::bad_alloc if nothing was noted of the heap so far.
+  HeapNotes& of(const Heap& heap) {
+    const std::size_t number = heap.number();
+    while (all_.size() <= number) [[unlikely]] all_.push_back(std::make_unique<HeapNotes>(share_));
+    HeapNotes& notes = *all_[number];
+    if (notes.incarnation != heap.incarnation()) {
+      notes.incarnation = heap.incarnation();
+      notes.most_backed = {};
+      notes.countAnew(share_, false);
+    }
+    return notes;
+  }
+  std::size_t hostBytes() const { return all_.size() * (sizeof(HeapNotes) + sizeof(void*)); }
+
+ private:
+  const double share_;
+  std::vector<std::unique_ptr<HeapNotes>> all_;
 };
 
 struct State {
@@ -66,11 +121,6 @@ struct State {
   /// Counts the page among the reserved bytes of that heap from now on, or of none. Pre: the locks
   /// of both heaps, the one that counted it and the new one, are held.
   void count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept;
-  /// A page of that many bytes, there.
-  Result<Page> make(PageKind kind, std::uint64_t bytes) {
-    return kind != PageKind::kDevice ? core.device.createHostPage(bytes)
-                                     : core.device.createPage(bytes);
-  }
   /// Unmaps and forgets a mapping. False when the device does not unmap it. Pre: removable.
   bool remove(Mapping& mapping) noexcept;
   /// Gives a page that is mapped nowhere back to the device. False, changing nothing, when the
@@ -79,5 +129,11 @@ struct State {
   /// The same for a page without a mapping, which is forgotten, or stays a spare.
   bool release(PhysicalPage& page) noexcept;
 };
+
+/// Makes a page, and counts it; it becomes the last in `made`. `answers`, if not null, notes what
+/// the device says. False if that is no, or if the limit, or the host, has no room. Throws
+/// std::bad_alloc, changing nothing.
+bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<PhysicalPage>& made,
+              LastAnswer* answers);
 
 }  // namespace cistern::pages

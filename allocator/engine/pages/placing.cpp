@@ -22,17 +22,13 @@ void prepareMoves(Heap& heap, std::size_t pages) {
 }
 
 // In a range the highest leave first, so that what is below stays the same block.
-void takeOut(Heap& heap, std::vector<Mapping*>& mappings) {
+void reserve(Heap& heap, std::vector<Mapping*>& mappings) {
   std::ranges::sort(mappings, [](const Mapping* a, const Mapping* b) {
     return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
   });
   prepareMoves(heap, mappings.size());
   for (const Mapping* mapping : mappings)
     heap.punch(mapping->range->kind, *mapping->found.in, mapping->place(), mapping->placeEnd());
-}
-
-void reserve(Heap& heap, std::vector<Mapping*>& mappings) {
-  takeOut(heap, mappings);
   for (const Mapping* mapping : mappings) heap.layout(mapping->range->kind).reserveFill();
 }
 
@@ -42,92 +38,90 @@ Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcep
                    mapping.placeEnd(), last_use);
 }
 
-static Block* arriveIn(State& state, Heap& heap, Block& hole, Mapping& at,
-                       std::uint64_t last_use) noexcept CISTERN_REQUIRES(heap.mutex()) {
-  state.table.makeCurrent(at, MappingTable::Device::kNotCalled);
-  state.count(*at.page, &heap, at.range->kind);
-  return heap.fill(at.range->kind, hole, at.place(), at.placeEnd(), last_use);
-}
-
-Block* arrive(State& state, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept {
-  return arriveIn(state, heap, holeAt(heap, *at.range, at.place()), at, last_use);
-}
-
-// The heap beside has the same stream. Memory that comes from there counts as used until now.
-static void leaveForRevival(State& state, Heap& heap, Mapping& at) noexcept {
-  Mapping& from = *at.page->current;
-  Heap& source = *from.range->home;
-  heap.mutex().assertHeld();
-  source.mutex().assertHeld();
-  source.completion().noteLeft(from.last_use);
-  at.last_use = &source == &heap ? from.last_use : heap.completion().now();
-  state.table.makeStale(from);
-}
-
-// All leave before the first arrives: what arrives may merge the blocks that others leave.
-Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at) {
-  std::vector<Mapping*> from, beside;
-  for (const Mapping* mapping : at) {
-    Mapping* const now = mapping->page->current;
-    (now->range->home == &heap ? from : beside).push_back(now);
-  }
-  prepareMoves(heap, at.size());
-  if (!beside.empty()) {
-    Heap& source = *beside.front()->range->home;
-    source.mutex().assertHeld();
-    takeOut(source, beside);
-  }
-  takeOut(heap, from);
-  for (Mapping* mapping : at) leaveForRevival(state, heap, *mapping);
-  Block* last = nullptr;
-  for (Mapping* mapping : at) last = arrive(state, heap, *mapping, mapping->last_use);
-  state.counters.revived += at.size();
-  return last;
-}
-
 namespace {
 
 bool liesBefore(const Mapping* a, const Mapping* b) {
   return a->range != b->range ? a->range->base < b->range->base : a->unit < b->unit;
 }
 
-// The page leaves the free block around it. `at` notes when it was used last.
-void leave(State& state, Mapping& at) noexcept {
-  Mapping& from = *at.page->current;
-  Heap &source = *from.range->home, &heap = *at.range->home;
-  source.mutex().assertHeld();
+// In the order of where the pages are now.
+void sortByPage(std::vector<Mapping*>& at) {
+  std::ranges::sort(at, [](const Mapping* a, const Mapping* b) {
+    return liesBefore(a->page->current, b->page->current);
+  });
+}
+
+// Each page leaves the free block around it, the highest of a range first, so that what is below
+// stays the same block. Pre: in the order of where they are now.
+void punch(const std::vector<Mapping*>& at) noexcept {
+  for (std::size_t i = at.size(); i-- > 0;) {
+    const Mapping& from = *at[i]->page->current;
+    Heap& source = *from.range->home;
+    source.mutex().assertHeld();
+    source.punch(from.range->kind, *from.found.in, from.place(), from.placeEnd());
+  }
+}
+
+// `at` notes when it was used last: in another heap, until now.
+void leave(State& state, const std::vector<Mapping*>& at) noexcept {
+  for (Mapping* mapping : at) {
+    Mapping& from = *mapping->page->current;
+    Heap &source = *from.range->home, &heap = *mapping->range->home;
+    source.mutex().assertHeld();
+    heap.mutex().assertHeld();
+    source.completion().noteLeft(from.last_use);
+    state.table.makeStale(from);
+    mapping->last_use = &heap == &source ? from.last_use : heap.completion().now();
+  }
+}
+
+Block* arrive(State& state, Block& hole, Mapping& at) noexcept {
+  Heap& heap = *at.range->home;
   heap.mutex().assertHeld();
-  Block& free = *from.found.in;
-  from.last_use = source.completion().epochOf(free.epoch);
-  source.punch(from.range->kind, free, from.place(), from.placeEnd());
-  source.completion().noteLeft(from.last_use);
-  state.table.makeStale(from);
-  at.last_use = &heap == &source ? from.last_use : heap.completion().now();
+  state.table.makeCurrent(at, MappingTable::Device::kNotCalled);
+  state.count(*at.page, &heap, at.range->kind);
+  ++state.counters.revived;
+  return heap.fill(at.range->kind, hole, at.place(), at.placeEnd(), at.last_use);
 }
 
 }  // namespace
 
-// All leave before the first arrives, the highest of a range first, so that what is below stays the
-// same block. Then each arrives in the hole that the search has come to.
-void comeBack(State& state, std::vector<Mapping*>& at) noexcept {
-  std::ranges::sort(at, [](const Mapping* a, const Mapping* b) {
-    return liesBefore(a->page->current, b->page->current);
-  });
-  AscendingSearch search;
-  for (Mapping* mapping : at) {
-    Mapping& from = *mapping->page->current;
-    from.found.in = search.covering(*from.range, from.place());
+// All leave before the first arrives: what arrives may merge the blocks that others leave.
+Block* revive(State& state, Heap& heap, const std::vector<Mapping*>& at) {
+  prepareMoves(heap, at.size());
+  for (const Mapping* mapping : at) {
+    Heap& source = *mapping->page->current->range->home;
+    source.mutex().assertHeld();
+    if (&source != &heap) prepareMoves(source, at.size());
   }
-  for (std::size_t i = at.size(); i-- > 0;) leave(state, *at[i]);
+  std::vector<Mapping*> sorted = at;
+  sortByPage(sorted);
+  punch(sorted);
+  leave(state, at);
+  Block* last = nullptr;
+  for (Mapping* mapping : at)
+    last = arrive(state, holeAt(heap, *mapping->range, mapping->place()), *mapping);
+  return last;
+}
+
+// As revive(), with one search for all of them.
+void comeBack(State& state, std::vector<Mapping*>& at) noexcept {
+  sortByPage(at);
+  AscendingSearch search;
+  for (const Mapping* mapping : at) {
+    Mapping& from = *mapping->page->current;
+    from.range->home->mutex().assertHeld();
+    from.found.in = search.covering(*from.range, from.place());
+    from.last_use = from.range->home->completion().epochOf(from.found.in->epoch);
+  }
+  punch(at);
+  leave(state, at);
   std::ranges::sort(at, liesBefore);
   search.beginAnew();
   for (Mapping* mapping : at) {
-    Heap& heap = *mapping->range->home;
-    heap.mutex().assertHeld();
     Block& hole = *search.covering(*mapping->range, mapping->place());
-    search.goOnFrom(*arriveIn(state, heap, hole, *mapping, mapping->last_use));
+    search.goOnFrom(*arrive(state, hole, *mapping));
   }
-  state.counters.revived += at.size();
 }
 
 // ---- At low water -------------------------------------------------------------------------------

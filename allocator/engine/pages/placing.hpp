@@ -15,20 +15,14 @@ Block& holeAt(Heap& heap, const PageRange& range, Address place) CISTERN_REQUIRE
 /// Throws std::bad_alloc, changing nothing.
 void prepareMoves(Heap& heap, std::size_t pages) CISTERN_REQUIRES(heap.mutex());
 
-/// The pages leave free memory. Sorts the mappings. Pre: a scan under the same hold of the heap's
-/// lock has found them. Throws std::bad_alloc, changing nothing.
-void takeOut(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
-/// takeOut(), and what each page needs to come back is kept until Layout::endReserve.
+/// The pages leave free memory. What each needs to come back is kept until Layout::endReserve.
+/// Sorts the mappings. Pre: a scan under the same hold of the heap's lock has found them. Throws
+/// std::bad_alloc, changing nothing.
 void reserve(Heap& heap, std::vector<Mapping*>& mappings) CISTERN_REQUIRES(heap.mutex());
 
 /// The page becomes free memory where the mapping is, last used in that epoch of the heap's.
 /// Returns the block that it is part of. Pre: prepared for.
 Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcept
-    CISTERN_REQUIRES(heap.mutex());
-/// The page becomes free memory where a stale mapping of the heap's is, last used in that epoch.
-/// The mapping is its current one from now on. Returns the block that it is part of. Pre: prepared
-/// for. The page has no current mapping, and the lock of the heap that counts it is held, too.
-Block* arrive(State& state, Heap& heap, Mapping& at, std::uint64_t last_use) noexcept
     CISTERN_REQUIRES(heap.mutex());
 /// Pages that lie wholly free in the heap, or in the heap beside it, come to where these stale
 /// mappings of theirs are. No device call. Returns the free block around the last. Pre: scans under

@@ -10,9 +10,7 @@
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {
-namespace {
 
-// `ask`: asks the stream, if need be.
 bool lastUseIsComplete(State& state, const Mapping& mapping, bool ask) {
   Heap& home = *mapping.range->home;
   const auto known = [&] {
@@ -23,6 +21,8 @@ bool lastUseIsComplete(State& state, const Mapping& mapping, bool ask) {
   if (ask) state.refresh(home);
   return ask && known();
 }
+
+namespace {
 
 // Takes out what the rule names, with room for each to come back.
 std::vector<Mapping*> detach(State& state, Heap& heap, const ReleaseRule& rule, bool& more_later) {

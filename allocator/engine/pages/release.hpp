@@ -10,6 +10,9 @@
 
 namespace cistern::pages {
 
+/// Whether no work uses the mapping any more. `ask`: asks its stream, if need be.
+bool lastUseIsComplete(State& state, const Mapping& mapping, bool ask);
+
 /// Which free pages to give back.
 struct ReleaseRule {
   std::uint64_t latest_epoch = UINT64_MAX;  ///< of the heap's: not used later

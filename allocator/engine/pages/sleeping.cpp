@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/engine/pages/placing.hpp"
+#include "allocator/engine/pages/release.hpp"
 
 namespace cistern::pages {
 
@@ -10,14 +11,7 @@ namespace cistern::pages {
 
 bool hasUsedMappings(State& state, const PhysicalPage& page) {
   return std::ranges::any_of(page.mappings, [&](const Mapping* mapping) {
-    Heap& home = *mapping->range->home;
-    const auto complete = [&] {
-      const MutexLock lock(home.mutex());
-      return home.completion().complete(mapping->last_use);
-    };
-    if (!mapping->removable() || complete()) return false;
-    state.refresh(home);
-    return !complete();
+    return mapping->removable() && !lastUseIsComplete(state, *mapping, true);
   });
 }
 

@@ -88,43 +88,6 @@ std::size_t Mover::movableInCapture() const {
   return moved >= most ? 0 : std::size_t((most - moved) / kPageOfCapture);
 }
 
-// A program whose streams pass memory on moves pages all the time, and they are as small as its
-// first requests. So once that has cost much, pages a quarter as large as a new one, or less, go
-// back. Larger ones are made of them, so that there are fewer to move from then on. On a device so
-// full that it overflows, the small ones would be made again.
-void Mover::giveBackSmall() {
-  constexpr std::uint32_t kPart = 4;
-  const bool counts = state_.core.options.recycle != Recycle::kEager &&
-                      request_.capture == nullptr && heap_.pool().isDefault() &&
-                      !state_.core.heaps.anyOverflow();
-  if (!counts || !state_.cost.muchOverdrawn()) return;
-  std::uint32_t large = 0;
-  for (const Gap& gap : reserved_.gaps)
-    large = std::max(large, newPageUnits(state_, request_, gap, false));
-  const std::uint32_t small = large / kPart;
-  if (small == 0) return;
-  std::uint64_t lacking = reserved_.gapUnits() * kUnit;
-  const auto give = [&](Heap& heap) {
-    const ReleaseRule rule{.bytes = lacking, .most_units = small};
-    const Released released = releaseComplete(state_, heap, rule);
-    lacking -= std::min(lacking, released.bytes);
-  };
-  state_.refresh(heap_);
-  give(heap_);
-  if (!state_.core.options.reusesAcrossStreams()) return;
-  std::size_t asked = StreamProgress::kFew, looked = 0;
-  for (HeapTable::Search search = beginSearch(); lacking > 0;) {
-    const std::vector<Heap*> others = nextSources(search, StreamProgress::kHeapsAtOnce);
-    looked += others.size();
-    if (others.empty() || looked > StreamProgress::kMostHeaps) return;
-    seek(others, asked);
-    asked = 1;  // later requests ask the other streams; 0 would make no mark at all
-    for (Heap* heap : others) {
-      if (lacking > 0) give(*heap);
-    }
-  }
-}
-
 bool Mover::captured() const {
   const MutexLock lock(heap_.mutex());
   return heap_.completion().captured() != 0;
@@ -134,10 +97,10 @@ bool Mover::captured() const {
 // its pool. No heap is given a page while the backing's lock is held, so there would be nothing to
 // take.
 bool Mover::mayTakeFrom(const Heap& source) const {
-  const auto mayGiveOf = [&](PageKind kind) {
-    return mayGive(source, heap_.pool(), kind, from_ == PagesFrom::kLenders);
-  };
-  return source.onPages() && (mayGiveOf(pagesOf(heap_)) || (mixes_ && mayGiveOf(kindBeside())));
+  const PageKind there = pagesOf(source);
+  const bool kind = there == pagesOf(heap_) || (mixes_ && there == kindBeside());
+  return source.onPages() && kind &&
+         source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
 }
 
 // Heaps of forgotten streams stay. A heap without memory is asked only while it is unknown how far
@@ -174,23 +137,60 @@ void Mover::seek(const std::vector<Heap*>& heaps, std::size_t most) {
   asked_ns_ += state_.core.device.hostNanoseconds() - since;
 }
 
-void Mover::takeFromOthers(Which which) {
-  if (without(Mechanism::kOthersPages) && !asks_all_) return;
+// Visits other heaps that may give, until `done()`. Those whose memory has to be complete are asked
+// how far their streams are.
+template <class Done, class Visit>
+void Mover::forEachOther(Which which, Done done, Visit visit) {
   if (!state_.core.options.reusesAcrossStreams()) return;
-  const std::size_t before = reserved_.steps.size();
   const std::size_t at_once = StreamProgress::heapsAtOnce(asks_all_);
   std::size_t asked = asks_all_ ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
-  for (HeapTable::Search search = beginSearch(); reserved_.gapUnits() > 0;) {
+  for (HeapTable::Search search = beginSearch(); !done();) {
     const std::vector<Heap*> others = nextSources(search, at_once);
     looked += others.size();
-    if (others.empty() || (!asks_all_ && looked > StreamProgress::kMostHeaps)) break;
+    if (others.empty() || (!asks_all_ && looked > StreamProgress::kMostHeaps)) return;
     if (which == Which::kComplete) seek(others, asked);
     if (!asks_all_) asked = 1;  // later requests ask the other streams; 0 would make no mark at all
-    for (Heap* source : others) {
-      if (which == Which::kAny && !state_.core.progress.answers(source->stream())) continue;
-      takeFrom(*source, which, kNoLimit);
-    }
+    for (Heap* source : others) visit(*source);
   }
+}
+
+// A program whose streams pass memory on moves pages all the time, and they are as small as its
+// first requests. So once that has cost much, pages a quarter as large as a new one, or less, go
+// back. Larger ones are made of them, so that there are fewer to move from then on. On a device so
+// full that it overflows, the small ones would be made again.
+void Mover::giveBackSmall() {
+  constexpr std::uint32_t kPart = 4;
+  const bool counts = state_.core.options.recycle != Recycle::kEager &&
+                      request_.capture == nullptr && heap_.pool().isDefault() &&
+                      !state_.core.heaps.anyOverflow();
+  if (!counts || !state_.cost.muchOverdrawn()) return;
+  std::uint32_t large = 0;
+  for (const Gap& gap : reserved_.gaps)
+    large = std::max(large, newPageUnits(state_, request_, gap, false));
+  const std::uint32_t small = large / kPart;
+  if (small == 0) return;
+  std::uint64_t lacking = reserved_.gapUnits() * kUnit;
+  const auto give = [&](Heap& heap) {
+    if (lacking == 0) return;
+    const ReleaseRule rule{.bytes = lacking, .most_units = small};
+    const Released released = releaseComplete(state_, heap, rule);
+    lacking -= std::min(lacking, released.bytes);
+  };
+  state_.refresh(heap_);
+  give(heap_);
+  forEachOther(
+      Which::kComplete, [&] { return lacking == 0; }, give);
+}
+
+void Mover::takeFromOthers(Which which) {
+  if (without(Mechanism::kOthersPages) && !asks_all_) return;
+  const std::size_t before = reserved_.steps.size();
+  forEachOther(
+      which, [&] { return reserved_.gapUnits() == 0; },
+      [&](Heap& source) {
+        if (which == Which::kAny && !state_.core.progress.answers(source.stream())) return;
+        takeFrom(source, which, kNoLimit);
+      });
   if (which == Which::kAny && reserved_.steps.size() > before) unordered_ |= !orderAfterAll();
 }
 
@@ -221,7 +221,7 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
   Donors donors;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!same_pool && !mapping->page->mayLeave()) continue;
-    if (!isOfUse(*mapping->page, source)) continue;
+    if (!isOfUse(*mapping->page)) continue;
     if (!pressed_ && isFrozen(*mapping, source)) continue;
     if (which == Which::kAny || source.completion().complete(mapping->last_use))
       donors.add(*mapping);
@@ -272,11 +272,10 @@ void Mover::takeFromBeside() {
   reserved_.noteUse(heap_.completion().now());
 }
 
-// Whether a free page of the source may come here. A heap of overflow has pages of the device,
-// too.
-bool Mover::isOfUse(const PhysicalPage& page, const Heap& source) const {
-  if (pagesOf(source) != pagesOf(heap_)) return page.kind == PageKind::kDevice;
-  return page.kind == pagesOf(source) || (mixes_ && heap_.overflow());
+// Whether a free page may come here. A heap of overflow has pages of the device, too.
+bool Mover::isOfUse(const PhysicalPage& page) const {
+  const PageKind kind = pagesOf(heap_);
+  return page.kind == kind || (mixes_ && mayHold(kind, page.kind));
 }
 
 // ---- Growth ------------------------------------------------------------------------------------
@@ -349,8 +348,6 @@ void Mover::grow() {
   }
 }
 
-// The record comes before the page. Without one nobody would know of a page that the device will
-// not take back.
 PhysicalPage* Mover::create(const Gap& gap) {
   const std::uint32_t units = newPageUnits(state_, request_, gap, pressed_);
   if (mixes_ && heap_.overflow() && !device_full_) {
@@ -374,31 +371,13 @@ PhysicalPage* Mover::createOnDevice(std::uint32_t most) {
 }
 
 PhysicalPage* Mover::createOf(PageKind kind, std::uint32_t units) {
-  const std::uint64_t bytes = units * kUnit;
-  if (!state_.core.admit(kind, bytes)) return nullptr;
-  PhysicalPage* made = nullptr;
-  try {
-    made = &state_.table.addPage({}, units);
-  } catch (...) {
-    state_.core.noteReturned(kind, bytes);
-    throw;
-  }
   const std::uint64_t since = state_.core.device.hostNanoseconds();
-  made->kind = kind;
-  const Result<Page> page = state_.make(kind, bytes);
-  state_.answers.note(page);
-  if (!page) {
-    state_.table.removePage(*made);
-    state_.core.noteReturned(kind, bytes);
-    return nullptr;
-  }
+  std::list<PhysicalPage> made;
+  if (!makePage(state_.core, kind, units, made, &state_.answers)) return nullptr;
   if (kind == PageKind::kDevice)  // the budget is about the device's pages
     state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));
   ++state_.counters.created;
-  if (kind == PageKind::kOverflow)
-    state_.core.overflow_counts.noteReserved(state_.core.overflow.reserved());
-  made->handle = page.value();
-  return made;
+  return &state_.table.adopt(made);
 }
 
 }  // namespace cistern::pages

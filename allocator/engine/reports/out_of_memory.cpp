@@ -105,13 +105,13 @@ void addLack(Engine& engine, const Request& request, OutOfMemoryReport& report) 
   const std::vector<Heap*> overflow = engine.heaps.with(PageKind::kOverflow);
   std::vector<Heap*> heaps = engine.heaps.with(kind);
   if (kind == PageKind::kDevice) heaps.insert(heaps.end(), overflow.begin(), overflow.end());
-  const pages::Lack lack = engine.pages.lackOf(own, request, heaps, kind, at_once);
+  const PageBacking::Lack lack = engine.pages.lackOf(own, request, heaps, kind, at_once);
   report.returnable = lack.free + engine.segments.releasableBytes(heaps);
   if (!pool.onPages()) return;
   report.segment = lack.growth;
   if (kind != PageKind::kDevice || !mayLieInBoth(report)) return;
   Heap* const beside = own != nullptr ? HeapTable::beside(*own) : nullptr;
-  const pages::Lack both =
+  const PageBacking::Lack both =
       engine.pages.lackOf(beside, request, heaps, PageKind::kOverflow, at_once);
   const std::uint64_t there = both.free - lack.free;
   report.segment =

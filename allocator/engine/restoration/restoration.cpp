@@ -303,7 +303,7 @@ class Restoration {
     }
     if (pool_.onPages()) {
       engine_.pages.mutex().assertHeld();
-      engine_.pages.comeBack(returning_);
+      pages::comeBack(engine_.pages.state(), returning_);
     }
     search_.beginAnew();
     for (const LiveBlock* made : making_) make(*made);

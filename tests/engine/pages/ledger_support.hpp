@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "allocator/engine/pages/mapping_table.hpp"
+#include "tests/engine/pages/table_support.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {
@@ -27,7 +27,7 @@ struct Ledger {
     made.slots.resize(units);
     return made;
   }
-  PhysicalPage& page(std::uint32_t units) { return table.addPage(Page{++handle}, units); }
+  PhysicalPage& page(std::uint32_t units) { return addPage(table, ++handle, units); }
   /// A page where it belongs now.
   Mapping& current(PageRange& in, std::uint32_t unit, std::uint32_t units = 1) {
     Mapping& mapping = table.addMapping(page(units), in, unit);

@@ -1,9 +1,9 @@
 // What the tests of scans and windows share: one heap that is backed by pages which no device made.
 #pragma once
 
-#include "allocator/engine/pages/mapping_table.hpp"
 #include "allocator/engine/pages/window.hpp"
 #include "tests/engine/engine_support.hpp"
+#include "tests/engine/pages/table_support.hpp"
 
 namespace cistern::test {
 
@@ -36,7 +36,7 @@ struct OneHeapOfPages {
   /// A page that lies free there, last used in `epoch`.
   Mapping& page(PageRange& in, std::uint32_t unit, std::uint32_t units = 1,
                 std::uint32_t epoch = 0) {
-    pages::PhysicalPage& made = table.addPage(Page{++handle}, units);
+    pages::PhysicalPage& made = addPage(table, ++handle, units);
     made.counted_by = &heap;
     Mapping& mapping = stale(made, in, unit);
     table.makeCurrent(mapping);

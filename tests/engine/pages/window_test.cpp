@@ -93,7 +93,7 @@ TEST_CASE("where new pages are to be had the window is behind all that was ever 
           "[engine][part]") {
   WindowsRig rig(10);
   rig.used(2);
-  Mapping& gone = rig.stale(rig.table.addPage(Page{99}, 1), rig.only, 5);
+  Mapping& gone = rig.stale(addPage(rig.table, 99, 1), rig.only, 5);
   rig.table.removeMapping(gone);
   CHECK(rig.isAt(rig.windowFor(2 * kUnit), 0, 2));
   CHECK(rig.isAt(rig.windowFor(2 * kUnit, true), 6, 8));
