@@ -75,8 +75,4 @@ void Engine::addRangesOf(const HeldMemory& held, std::vector<AddressRange>& rang
   }
 }
 
-std::unique_lock<Mutex> Engine::holdStill(bool on_pages) const {
-  return on_pages ? std::unique_lock(pages.mutex()) : std::unique_lock<Mutex>();
-}
-
 }  // namespace cistern

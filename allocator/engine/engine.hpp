@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "allocator/base/sections.hpp"
@@ -58,8 +57,8 @@ struct Engine : Core {
   }
   /// Appends the addresses of the ranges of pages that it holds. Throws std::bad_alloc.
   void addRangesOf(const HeldMemory& held, std::vector<AddressRange>& ranges) const;
-  /// Whether a graph, or an export, holds any of the block's memory. Pre: holdStill() and the
-  /// heap's lock are held.
+  /// Whether a graph, or an export, holds any of the block's memory. Pre: pages.mutex() and
+  /// the heap's lock are held.
   bool isHeld(const Block& block) const {
     return isRange(segmentOf(block)) ? pages.isHeld(block) : segments.isHeld(block);
   }
@@ -67,9 +66,6 @@ struct Engine : Core {
   Location locationOf(const Block& block) const {
     return isRange(segmentOf(block)) ? pages.locationOf(block) : Location::kDevice;
   }
-  /// The lock that comes before heaps', held: nothing of that backing moves meanwhile. Segments
-  /// have none.
-  std::unique_lock<Mutex> holdStill(bool on_pages) const;
   /// The least that a request takes from the device when nothing is free for it, in bytes.
   std::uint64_t leastGrowth(const Request& request) const {
     return roundUp(request.rounded(), request.pool->onPages() ? kPageUnit : kSegmentUnit);

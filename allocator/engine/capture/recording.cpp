@@ -165,7 +165,7 @@ Block* Recording::takeFree(const Heap& heap, const Request& request) {
 void Recording::begin(Heap& heap) {
   std::vector<Block*> blocks;
   {
-    const std::unique_lock still = engine_.holdStill(heap.onPages());
+    const MutexLock still(engine_.pages.mutex());
     const MutexLock lock(heap.mutex());
     blocks = incompleteBlocks(heap);
     (void)heap.endedEpoch();
@@ -221,7 +221,7 @@ void Recording::noteResults(Heap& heap) noexcept try {
 // If work still uses a mapping that a page has left, only the free blocks are marked complete, not
 // the epochs.
 void Recording::end(Heap& heap) noexcept {
-  const std::unique_lock still = engine_.holdStill(heap.onPages());
+  const MutexLock still(engine_.pages.mutex());
   const MutexLock lock(heap.mutex());
   Completion& known = heap.completion();
   if (!known.endCapture(number_)) return;  // a stream has come in at this moment, with nothing

@@ -144,7 +144,7 @@ Block* takeFromLenders(Engine& engine, Heap& heap, const Request& request) {
                 [](const Heap* owner) { return owner->overflow() || !owner->pool().lendsNow(); });
   engine.progress.seek(lenders, StreamProgress::kAll);
   for (Heap* owner : lenders) {
-    const std::unique_lock still = engine.holdStill(owner->onPages());
+    const MutexLock still(engine.pages.mutex());
     const MutexLock lock(owner->mutex());
     if (!owner->pool().lendsNow()) continue;
     const bool own = owner->stream() == request.stream;

@@ -63,7 +63,7 @@ void addFree(OutOfMemoryReport& report, WhyUnused why, std::uint64_t bytes) {
 
 void addHeap(Engine& engine, Heap& heap, const Request& request, OutOfMemoryReport& report,
              HeapNumbers& numbers) {
-  const std::unique_lock still = engine.holdStill(heap.onPages());
+  const MutexLock still(engine.pages.mutex());
   const MutexLock lock(heap.mutex());
   if (heap.stream() == Heap::kNobodys) return;  // addresses alone, without memory
   const HeldCaches held_still(heap);

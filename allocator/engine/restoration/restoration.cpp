@@ -86,7 +86,7 @@ class Restoration {
   // Reporting the changes takes no host memory.
   CheckpointDelta run() {
     {
-      const std::unique_lock still = engine_.holdStill(pool_.onPages());
+      const MutexLock still(engine_.pages.mutex());
       for (const LiveBlock& block : wanted_) {
         if (engine_.streams.look(block.stream).forgotten) forgotten_.insert(block.stream);
       }
@@ -301,10 +301,8 @@ class Restoration {
         heap.release(*leaving, engine_.now());
       }
     }
-    if (pool_.onPages()) {
-      engine_.pages.mutex().assertHeld();
-      pages::comeBack(engine_.pages.state(), returning_);
-    }
+    engine_.pages.mutex().assertHeld();
+    pages::comeBack(engine_.pages.state(), returning_);
     search_.beginAnew();
     for (const LiveBlock* made : making_) make(*made);
   }
