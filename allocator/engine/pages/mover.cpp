@@ -76,8 +76,10 @@ Block* Mover::placeAsBefore() {
       return heap_.allocateMovingIn(request_);
     const Address at = heap_.rounds().placeOf(request_.granules);
     std::optional<Window> window;
-    if (at != 0)
-      window = windowAt(heap_, request_, {FreePageScan(heap_, state_.number)}, state_.number, at);
+    if (at != 0) {
+      const FreePageScan scan(heap_, state_.number);
+      window = windowAt(heap_, request_, {&scan}, state_.number, at);
+    }
     if (!window) return heap_.allocate(request_);
     reserved_.take(*window);
   }
@@ -93,10 +95,10 @@ std::optional<Window> Mover::findWindow(bool fresh_only, Heap* beside) {
   const FreePageScan scan(heap_, state_.number);
   const PageRange* const only =
       fresh_only ? state_.notes.of(heap_).newestRange(request_.kind) : nullptr;
-  if (beside == nullptr) return bestWindow(heap_, request_, {scan}, state_.number, only);
+  if (beside == nullptr) return bestWindow(heap_, request_, {&scan}, state_.number, only);
   beside->mutex().assertHeld();
   const FreePageScan there(*beside, state_.number);
-  return bestWindow(heap_, request_, {scan, &there}, state_.number, only);
+  return bestWindow(heap_, request_, {&scan, &there}, state_.number, only);
 }
 
 // Pages of the heap beside come before anything that takes a device call.

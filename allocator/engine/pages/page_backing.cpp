@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <unordered_set>
 #include <utility>
 
 #include "allocator/base/check.hpp"
@@ -291,6 +292,53 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
     if (reserved <= bytes) return;
     if (now >= mean) (void)releaseFree(state_, *heap, {now - mean, reserved - bytes});
   }
+}
+
+// ---- What a refused request lacks ---------------------------------------------------------------
+
+namespace {
+
+using Pages = std::unordered_set<const PhysicalPage*>;
+
+// Returns the bytes of those that are of use to the request, but stay: pages of its pool that a
+// graph holds move within the pool.
+std::uint64_t addFree(State& state, Heap& heap, const Request& request, PageKind kind,
+                      bool incomplete, Pages& free) {
+  const MutexLock lock(heap.mutex());
+  const bool same_pool = &heap.pool() == request.pool;
+  std::uint64_t stay = 0;
+  const FreePageScan scan(heap, state.number);
+  for (const Mapping* mapping : scan.freeMappings()) {
+    const bool unused = incomplete || heap.completion().complete(mapping->last_use);
+    if (!unused || !mayHold(kind, mapping->page->kind)) continue;
+    if (!mapping->page->mayLeave() && !same_pool) continue;
+    if (!mapping->page->mayLeave()) stay += mapping->page->bytes();
+    free.insert(mapping->page);
+  }
+  return stay;
+}
+
+}  // namespace
+
+PageBacking::Lack PageBacking::lackOf(Heap* own, const Request& request,
+                                      const std::vector<Heap*>& heaps, PageKind kind,
+                                      bool incomplete) {
+  const MutexLock lock(mutex_);
+  Pages free;
+  std::uint64_t stay = 0;
+  for (Heap* heap : heaps) {
+    if (heap->onPages()) stay += addFree(state_, *heap, request, kind, incomplete, free);
+  }
+  Lack lack{roundUp(request.rounded(), kUnit), 0};  // behind all blocks there is always room
+  for (const PhysicalPage* page : free) lack.free += page->bytes();
+  lack.free -= stay;
+  if (own != nullptr && own->onPages()) {
+    const MutexLock heap_lock(own->mutex());
+    const auto window = bestWindow(*own, request, {.gone = &free}, state_.number);
+    if (window) lack.growth = std::min(lack.growth, window->units_to_map * kUnit);
+  }
+  lack.growth -= std::min(lack.growth, stay);
+  return lack;
 }
 
 // Memory that queued work may still use stays mapped if the device will not say that the work is

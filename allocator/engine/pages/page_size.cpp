@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "allocator/engine/pages/reserve.hpp"
+#include "allocator/engine/pages/mover.hpp"
 
 namespace cistern::pages {
 namespace {

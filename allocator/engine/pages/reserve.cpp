@@ -1,6 +1,5 @@
-#include "allocator/engine/pages/reserve.hpp"
-
 #include "allocator/engine/heap/heap.hpp"
+#include "allocator/engine/pages/mover.hpp"
 #include "allocator/engine/pages/placing.hpp"
 
 namespace cistern::pages {

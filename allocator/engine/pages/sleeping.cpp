@@ -1,5 +1,4 @@
-#include "allocator/engine/pages/sleeping.hpp"
-
+// Pages that go to sleep, and come back.
 #include <algorithm>
 
 #include "allocator/engine/pages/placing.hpp"

@@ -5,7 +5,9 @@
 namespace cistern::pages {
 namespace {
 
-/// Walks to the right from one place until there is room for the request.
+/// Walks to the right from one place until there is room for the request. `kGone`: pages that lie
+/// free are gone (PagesInReach).
+template <bool kGone>
 class Walk {
  public:
   Walk(const PagesInReach& pages, std::uint64_t number, std::uint64_t bytes, Address from)
@@ -19,6 +21,7 @@ class Walk {
     window_.first = &first;
     for (const Block* b = &first; b && !enough(); b = b->next) {
       if (b->isFree()) {
+        if constexpr (kGone) countGone(*b);
         window_.to = endIn(*b);
         reach_ = b->end();
       } else if (!b->isHole() || !enter(*b)) {
@@ -40,6 +43,20 @@ class Walk {
     return std::min(free.end(), range.slots[range.unitAt(needed - 1)]->placeEnd());
   }
 
+  // The units of the block that the request would take, and whose page is gone.
+  void countGone(const Block& free) {
+    const PageRange& range = *window_.range;
+    const Address end = std::min(free.end(), window_.from + bytes_);
+    for (std::uint32_t unit = range.unitAt(window_.to); range.placeOfUnit(unit) < end; ++unit)
+      window_.units_to_map += lacks(range.slots[unit]) ? 1 : 0;
+  }
+
+  // Whether a unit with that mapping, or null, has to be mapped.
+  bool lacks(const Mapping* mapping) const {
+    if constexpr (kGone) return pages_.lacks(mapping);
+    return mapping == nullptr;
+  }
+
   // Goes through a hole as far as need be. False when a stale mapping is in the way that cannot be
   // taken back into use.
   bool enter(const Block& hole) {
@@ -48,7 +65,7 @@ class Walk {
     const std::uint32_t end = range.unitAt(hole.end());
     while (unit < end && !enough()) {
       const Mapping* mapping = range.slots[unit];
-      if (mapping == nullptr) {
+      if (lacks(mapping)) {
         ++window_.units_to_map;
         ++unit;
       } else {
@@ -62,7 +79,7 @@ class Walk {
 
   // A page can be in one place only.
   bool countRevival(const Mapping& mapping) {
-    if (!mapping.accessible || !pages_.mayMove(*mapping.page) ||
+    if (kGone || !mapping.accessible || !pages_.mayMove(*mapping.page) ||
         mapping.page->considered == number_)
       return false;
     mapping.page->considered = number_;
@@ -105,7 +122,7 @@ Address runEnd(const Block& hole, std::uint64_t bytes) {
 
 /// The places in a hole, or before it, where windows of `bytes` may begin; each with the block that
 /// it is in.
-template <class Consider>
+template <bool kGone, class Consider>
 void forEachStart(Block& hole, const PagesInReach& pages, std::uint64_t bytes, Consider consider) {
   const PageRange& range = rangeOf(hole);
   const Address end = runEnd(hole, bytes);
@@ -117,22 +134,22 @@ void forEachStart(Block& hole, const PagesInReach& pages, std::uint64_t bytes, C
   const Address last = std::min(hole.end() - kUnit, end - bytes);
   forEachMapping(range, hole.address(), last, [&](const Mapping& mapping) {
     if (mapping.placeEnd() > last) return;
-    const bool bars = !mapping.accessible || !pages.mayMove(*mapping.page);
+    const bool bars = kGone || !mapping.accessible || !pages.mayMove(*mapping.page);
     if (bars) consider(hole, mapping.placeEnd());
   });
 }
 
-}  // namespace
-
-std::optional<Window> bestWindow(Heap& heap, const Request& request, const PagesInReach& pages,
-                                 std::uint64_t& last, const PageRange* only) {
+template <bool kGone>
+std::optional<Window> best(Heap& heap, const Request& request, const PagesInReach& pages,
+                           std::uint64_t& last, const PageRange* only)
+    CISTERN_REQUIRES(heap.mutex()) {
   const std::uint64_t bytes = request.rounded();
   const bool large = request.kind == SizeKind::kLarge;
   const Address least = large ? heap.rounds().frozenFrom() : 0;
   std::optional<Window> best;
   const auto consider = [&](Block& first, Address from) {
     if (from < least) return;
-    const std::optional<Window> window = Walk(pages, ++last, bytes, from).windowIn(first);
+    const std::optional<Window> window = Walk<kGone>(pages, ++last, bytes, from).windowIn(first);
     if (window && (!best || window->betterThan(*best))) best = window;
   };
   for (Block* hole = heap.layout(request.kind).holes(); hole; hole = hole->links.right) {
@@ -141,9 +158,17 @@ std::optional<Window> bestWindow(Heap& heap, const Request& request, const Pages
     const PageRange& range = rangeOf(*hole);
     const Address fresh = std::max(range.placeOfUnit(range.touched), hole->address());
     if (hole->next == nullptr && fresh < hole->end()) consider(*hole, fresh);
-    if (only == nullptr) forEachStart(*hole, pages, bytes, consider);
+    if (only == nullptr) forEachStart<kGone>(*hole, pages, bytes, consider);
   }
   return best;
+}
+
+}  // namespace
+
+std::optional<Window> bestWindow(Heap& heap, const Request& request, const PagesInReach& pages,
+                                 std::uint64_t& last, const PageRange* only) {
+  return pages.gone == nullptr ? best<false>(heap, request, pages, last, only)
+                               : best<true>(heap, request, pages, last, only);
 }
 
 // The block that covers a place of the heap's; null if that is in none of its segments now.
@@ -166,7 +191,7 @@ std::optional<Window> windowAt(Heap& heap, const Request& request, const PagesIn
     if (there == nullptr || there->place() < first->address()) return std::nullopt;
     from = there->place();
   }
-  auto window = Walk(pages, ++last, at + request.rounded() - from, from).windowIn(*first);
+  auto window = Walk<false>(pages, ++last, at + request.rounded() - from, from).windowIn(*first);
   if (!window || window->units_to_map > 0) return std::nullopt;
   window->at = at;
   return window;

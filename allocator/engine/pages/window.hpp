@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_set>
 
 #include "allocator/engine/pages/free_page_scan.hpp"
 
@@ -32,12 +33,22 @@ struct Window {
 /// The pages that may come back to stale mappings of a heap's: its own, and those of the device in
 /// the heap beside it (overflow). Both scans were made under the same hold of the heaps' locks.
 struct PagesInReach {
-  const FreePageScan& own;
+  const FreePageScan* own = nullptr;
   const FreePageScan* beside = nullptr;
+  /// Pages that lie free, and count as if the device had them back: for the report on a request
+  /// that is refused.
+  const std::unordered_set<const PhysicalPage*>* gone = nullptr;
 
   bool mayMove(const PhysicalPage& page) const {
-    if (own.mayMove(page)) return true;
+    if (own != nullptr && own->mayMove(page)) return true;
     return beside != nullptr && page.kind == PageKind::kDevice && beside->mayMove(page);
+  }
+  /// Whether a unit with that mapping, or null, has to be mapped.
+  bool lacks(const Mapping* mapping) const {
+    return mapping == nullptr || (gone != nullptr && isGone(*mapping));
+  }
+  [[gnu::cold, gnu::noinline]] bool isGone(const Mapping& mapping) const {
+    return gone->contains(mapping.page);
   }
 };
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "allocator/engine/pages/sleeping.hpp"
+#include "allocator/engine/pages/release.hpp"
 #include "allocator/engine/sleep/falling_asleep.hpp"
 
 namespace cistern {

@@ -7,7 +7,7 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/pages/placing.hpp"
-#include "allocator/engine/pages/sleeping.hpp"
+#include "allocator/engine/pages/release.hpp"
 #include "allocator/engine/sleep/bus_copies.hpp"
 
 namespace cistern {

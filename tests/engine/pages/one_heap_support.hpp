@@ -73,13 +73,13 @@ struct OneHeapOfPages {
   std::optional<pages::Window> windowFor(std::uint64_t bytes, bool fresh_only = false) {
     const MutexLock lock(heap.mutex());
     const pages::FreePageScan scan(heap, scans);
-    return pages::bestWindow(heap, request(bytes), {scan}, windows,
+    return pages::bestWindow(heap, request(bytes), {&scan}, windows,
                              fresh_only ? newest_large : nullptr);
   }
   std::optional<pages::Window> windowAt(std::uint64_t bytes, Address at) {
     const MutexLock lock(heap.mutex());
     const pages::FreePageScan scan(heap, scans);
-    return pages::windowAt(heap, request(bytes), {scan}, windows, at);
+    return pages::windowAt(heap, request(bytes), {&scan}, windows, at);
   }
 
   SizeRules rules{Options{}};
