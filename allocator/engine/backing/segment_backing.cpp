@@ -12,56 +12,32 @@
 #include "cistern/error.hpp"
 
 namespace cistern {
-namespace {
-
-struct Idle {
-  HeapSegment* segment;
-  Heap* heap;
-  std::uint64_t since;
-};
-
-// The wholly free segments of the heaps, as they are now.
-std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) {
-  std::vector<Idle> idle;
-  for (Heap* heap : heaps) {
-    if (heap->onPages()) continue;
-    const MutexLock lock(heap->mutex());
-    forEachSegment(*heap, [&](HeapSegment& own) {
-      if (own.whollyFree()) idle.push_back({&own, heap, own.idle_since});
-    });
-  }
-  return idle;
-}
-
-}  // namespace
 
 // ---- What is held -------------------------------------------------------------------------------
 
 void SegmentBacking::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind,
                           std::uint32_t capture) {
-  HeapSegment& segment = segmentOf(block);
+  DeviceSegment& segment = deviceSegmentOf(segmentOf(block));
   const MutexLock lock(mutex_);
-  Held& held = held_[&segment];
-  if (capture != 0 && held.capture == capture) return;
+  if (capture != 0 && segment.capture == capture) return;
   by.segments.push_back(&segment);
-  if (capture != 0) held.capture = capture;
-  ++(held.holds.*kind);
+  if (capture != 0) segment.capture = capture;
+  ++(segment.holds.*kind);
 }
 
 void SegmentBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
   const MutexLock lock(mutex_);
-  for (const HeapSegment* segment : by.segments) {
-    const auto it = held_.find(segment);
-    --(it->second.holds.*kind);
-    if (!it->second.holds.any()) held_.erase(it);
+  for (HeapSegment* held : by.segments) {
+    DeviceSegment& segment = deviceSegmentOf(*held);
+    --(segment.holds.*kind);
+    if (segment.holds.graphs == 0) segment.capture = 0;
   }
   by.segments.clear();
 }
 
 bool SegmentBacking::isHeld(const Block& block) const {
   const MutexLock lock(mutex_);
-  const auto it = held_.find(&segmentOf(block));
-  return it != held_.end() && it->second.holds.any();
+  return deviceSegmentOf(segmentOf(block)).holds.any();
 }
 
 // ---- From the device ----------------------------------------------------------------------------
@@ -172,6 +148,21 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
 
 // ---- Back to the device -------------------------------------------------------------------------
 
+// Those of the heaps that lie wholly free, and that nobody holds.
+std::vector<SegmentBacking::Idle> SegmentBacking::idleSegments(
+    const std::vector<Heap*>& heaps) const {
+  std::vector<Idle> idle;
+  for (Heap* heap : heaps) {
+    if (heap->onPages()) continue;
+    const MutexLock lock(heap->mutex());
+    forEachSegment(*heap, [&](HeapSegment& own) {
+      if (own.whollyFree() && !isHeld(*own.first))
+        idle.push_back({&own, heap, own.bytes, own.idle_since});
+    });
+  }
+  return idle;
+}
+
 // A source that throws has refused.
 Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept try {
   const std::shared_ptr<SegmentSource> source = pool.source();
@@ -257,13 +248,7 @@ std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint
 
 std::uint64_t SegmentBacking::releasableBytes(const std::vector<Heap*>& heaps) const {
   std::uint64_t bytes = 0;
-  for (Heap* heap : heaps) {
-    if (heap->onPages()) continue;
-    const MutexLock lock(heap->mutex());
-    forEachSegment(*heap, [&](const HeapSegment& own) {
-      if (own.whollyFree() && !isHeld(*own.first)) bytes += own.bytes;
-    });
-  }
+  for (const Idle& one : idleSegments(heaps)) bytes += one.bytes;
   return bytes;
 }
 

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -26,6 +25,9 @@ struct DeviceSegment : HeapSegment {
   std::uint64_t number = 0;  ///< they are numbered in the order in which they came
   /// Its page, to other processes, while any holds it. The lock of the pages guards it.
   std::weak_ptr<const SharedPage> exported{};
+  // The backing's lock guards these.
+  HoldCounts holds;
+  std::uint32_t capture = 0;  ///< of the last footprint that it became part of; 0: none holds it
 };
 
 /// Pre: it is no range of addresses.
@@ -72,11 +74,13 @@ class SegmentBacking {
   std::size_t hostBytes() const { return records_.size() * sizeof(DeviceSegment); }
 
  private:
-  /// It has no holds only where the host was short of memory for the first.
-  struct Held {
-    HoldCounts holds;
-    std::uint32_t capture = 0;  ///< of the last footprint that it became part of
+  /// A segment that could go, as it was a moment ago.
+  struct Idle {
+    HeapSegment* segment;
+    Heap* heap;
+    std::uint64_t bytes, since;
   };
+  std::vector<Idle> idleSegments(const std::vector<Heap*>& heaps) const;
   Address takePlace(std::uint64_t bytes);
   void freePlace(const HeapSegment& segment) noexcept;
   Block* install(HeapSegment& segment, Heap& heap, const Request& request);
@@ -95,7 +99,6 @@ class SegmentBacking {
   /// A thread that looked one up a moment ago still looks at a record.
   Recycled<DeviceSegment> records_;
   mutable Mutex mutex_{LockRank::kSegments};
-  std::unordered_map<const HeapSegment*, Held> held_ CISTERN_GUARDED_BY(mutex_);
   Places places_ CISTERN_GUARDED_BY(mutex_){kSegmentPlaces, kRangePlaces};
   std::atomic<std::uint64_t> taken_{0}, returned_{0};
 };

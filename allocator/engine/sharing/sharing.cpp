@@ -54,42 +54,28 @@ std::optional<Page> pageOfSegment(const Block& block) {
 // ---- Pages of other processes, mapped here -----------------------------------------------------
 
 /// A range, with who gives it back.
-class Imported {
- public:
-  Imported(Device& device, std::shared_ptr<Imports> imports, std::uint64_t bytes)
-      : device_(device), imports_(std::move(imports)), range_(1) {
-    range().bytes = bytes;
-    range().base = device.reserve(bytes).orThrow();
-  }
-  ~Imported() { imports_->giveBack(range_); }
+struct Imported {
+  explicit Imported(std::shared_ptr<Imports> of) : imports(std::move(of)) {}
+  ~Imported() { imports->giveBack(range); }
   Imported(const Imported&) = delete;
   Imported& operator=(const Imported&) = delete;
 
-  Address base() const { return range_.front().base; }
-  // The mapping holds the page from here on.
-  void add(const SharedPage& page) {
-    std::vector<std::uint64_t>& mapped = range().mapped;
-    mapped.reserve(mapped.size() + 1);
-    const bool elsewhere = page.descriptor < 0 && page.fabric;
-    const Page handle =
-        (elsewhere ? device_.importFromFabric(*page.fabric) : device_.importPage(page.descriptor))
-            .orThrow();
-    const Status done = device_.map(base() + mapped_bytes_, page.bytes, handle);
-    (void)device_.releasePage(handle);
-    done.orThrow();
-    mapped.push_back(page.bytes);
-    mapped_bytes_ += page.bytes;
-  }
-  void allowAccess() { device_.setAccess(base(), range().bytes).orThrow(); }
-
- private:
-  ImportedRange& range() { return range_.front(); }
-
-  Device& device_;
-  const std::shared_ptr<Imports> imports_;
-  std::list<ImportedRange> range_;  ///< one, so that it can be handed on without a failure
-  std::uint64_t mapped_bytes_ = 0;
+  const std::shared_ptr<Imports> imports;
+  std::list<ImportedRange> range;  ///< one at most, so that it can be handed on without a failure
 };
+
+// The mapping holds the page from here on.
+void map(Device& device, const SharedPage& page, Address at, ImportedRange& range) {
+  range.mapped.reserve(range.mapped.size() + 1);
+  const bool elsewhere = page.descriptor < 0 && page.fabric;
+  const Page handle =
+      (elsewhere ? device.importFromFabric(*page.fabric) : device.importPage(page.descriptor))
+          .orThrow();
+  const Status done = device.map(at, page.bytes, handle);
+  (void)device.releasePage(handle);
+  done.orThrow();
+  range.mapped.push_back(page.bytes);
+}
 
 std::uint64_t sizeOf(Device& device, const std::vector<SharedPage>& pages) {
   const std::uint64_t unit = device.virtualMemory().granularity;
@@ -152,11 +138,19 @@ std::shared_ptr<void> CachingAllocator::openImport(const std::vector<SharedPage>
   engine_->made.requireHere("openImport");
   const std::uint64_t bytes = sizeOf(device(), pages);
   engine_->imports->retry();
-  auto imported = std::make_shared<Imported>(device(), engine_->imports, bytes);
-  for (const SharedPage& page : pages) imported->add(page);
-  imported->allowAccess();
-  void* const base = toPointer(imported->base());
-  return {std::move(imported), base};
+  const auto imported = std::make_shared<Imported>(engine_->imports);
+  std::list<ImportedRange> one(1);
+  ImportedRange& range = one.front();
+  range.bytes = bytes;
+  range.base = device().reserve(bytes).orThrow();
+  imported->range.splice(imported->range.end(), one);
+  Address at = range.base;
+  for (const SharedPage& page : pages) {
+    map(device(), page, at, range);
+    at += page.bytes;
+  }
+  device().setAccess(range.base, bytes).orThrow();
+  return {imported, toPointer(range.base)};
 }
 
 }  // namespace cistern
