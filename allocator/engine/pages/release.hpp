@@ -92,8 +92,10 @@ Status makeAndMap(State& state, PhysicalPage& page);
 /// work uses it.
 void giveUp(State& state, PhysicalPage& page) noexcept;
 
-/// Holes of the heap that have a page behind them become free memory. Pre: prepared for two moves
-/// for each page; the heap is awake.
-void fillHoles(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
+/// Prepares for wake() with the pages that the heap has now. Throws std::bad_alloc.
+void prepareWake(Heap& heap) CISTERN_REQUIRES(heap.mutex());
+/// The heap wakes, if it sleeps: holes of it that have a page behind them become free memory. Pre:
+/// prepareWake().
+void wake(Heap& heap) noexcept CISTERN_REQUIRES(heap.mutex());
 
 }  // namespace cistern::pages

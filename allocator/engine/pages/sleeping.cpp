@@ -106,7 +106,16 @@ void fillIn(Heap& heap, const Mapping& mapping, AscendingSearch& search) noexcep
 
 }  // namespace
 
-void fillHoles(Heap& heap) noexcept {
+// Each page may be filled in two pieces that end within holes.
+void prepareWake(Heap& heap) {
+  std::size_t pages = 1;
+  forEachCurrent(heap, [&](const Mapping&) { ++pages; });
+  prepareMoves(heap, pages);
+}
+
+void wake(Heap& heap) noexcept {
+  if (!heap.asleep()) return;
+  heap.wake();
   AscendingSearch search;
   forEachSegment(heap, [&](HeapSegment& segment) {
     heap.mutex().assertHeld();

@@ -7,7 +7,6 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
-#include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 #include "allocator/engine/sleep/bus_copies.hpp"
 #include "allocator/engine/sleep/sleep_plan.hpp"
@@ -71,7 +70,7 @@ class FallingAsleep {
     try {
       for (Heap* heap : heaps_) fallAsleep(*heap);
     } catch (...) {
-      for (Heap* heap : heaps_) wake(*heap);
+      wakeAll();
       throw;
     }
     return true;
@@ -108,15 +107,15 @@ class FallingAsleep {
   // Prepared also for the way back.
   void fallAsleep(Heap& heap) {
     heap.mutex().assertHeld();
-    pages::prepareMoves(heap, plan_.countOf(heap) + 1);
+    pages::prepareWake(heap);
     heap.fallAsleep();
   }
 
-  static void wake(Heap& heap) noexcept {
-    heap.mutex().assertHeld();
-    if (!heap.asleep()) return;
-    heap.wake();
-    pages::fillHoles(heap);
+  void wakeAll() noexcept {
+    for (Heap* heap : heaps_) {
+      heap->mutex().assertHeld();
+      pages::wake(*heap);
+    }
   }
 
   void save() {
@@ -142,7 +141,7 @@ class FallingAsleep {
     const MutexLock still(engine_.pages.mutex());
     const MutexLock several(engine_.heaps_mutex);
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
-    for (Heap* heap : heaps_) wake(*heap);
+    wakeAll();
   }
 
   // A piece at a time: other threads may want the lock.

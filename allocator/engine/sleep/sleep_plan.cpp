@@ -45,7 +45,6 @@ void SleepPlan::add(PhysicalPage& page) {
   planned.used = page.holds.any();
   if (isExported(page)) planned.stays = WhyStayed::kExported;
   if (page.kind != PageKind::kDevice) planned.stays = WhyStayed::kOnHost;
-  ++pages_of_[page.current->range->home];
 }
 
 void SleepPlan::lookAt(Heap& heap) {

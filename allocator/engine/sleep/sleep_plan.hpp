@@ -35,8 +35,6 @@ class SleepPlan {
   const std::vector<AddressRange>& going(const Pool& pool) { return parts_[&pool].going; }
 
   std::vector<PlannedPage>& pages() { return pages_; }
-  /// How many pages the heap has.
-  std::size_t countOf(const Heap& heap) { return pages_of_[&heap]; }
 
  private:
   /// What the plan has of one of the pools.
@@ -52,7 +50,6 @@ class SleepPlan {
 
   pages::State& state_;
   std::unordered_map<const Pool*, Part> parts_;
-  std::unordered_map<const Heap*, std::size_t> pages_of_;
   std::vector<PlannedPage> pages_;  ///< by address
   std::unordered_map<const pages::PhysicalPage*, std::size_t> number_of_;
 };

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <mutex>
-#include <unordered_map>
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
-#include "allocator/engine/pages/placing.hpp"
 #include "allocator/engine/pages/release.hpp"
 #include "allocator/engine/sleep/bus_copies.hpp"
 
@@ -67,7 +65,6 @@ class WakingUp {
     joinNeighbours();
     std::ranges::sort(wanted_, {},
                       [](const PhysicalPage* page) { return page->current->deviceAddress(); });
-    for (const PhysicalPage* page : wanted_) ++pages_of_[page->current->range->home];
     made_.assign(wanted_.size(), false);
   }
 
@@ -77,7 +74,6 @@ class WakingUp {
     pages::forEachCurrent(heap, [&](const Mapping& mapping) {
       if (mapping.page->asleep) return asleep.push_back(mapping.page);
       stayed_.push_back(addressesOf(mapping));
-      ++pages_of_[&heap];
     });
   }
 
@@ -194,23 +190,16 @@ class WakingUp {
     const MutexLock still(engine_.pages.mutex());
     const MutexLock several(engine_.heaps_mutex);
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
-    for (Heap* heap : heaps_) prepare(*heap);  // the last that may throw
+    for (Heap* heap : heaps_) {
+      heap->mutex().assertHeld();
+      pages::prepareWake(*heap);  // the last that may throw
+    }
     for (PhysicalPage* page : wanted_) engine_.pages.state().table.setAsleep(*page, false);
-    for (Heap* heap : heaps_) wake(*heap);
+    for (Heap* heap : heaps_) {
+      heap->mutex().assertHeld();
+      pages::wake(*heap);
+    }
     for (const SleepingPool* of : pools_) of->pool->asleep = false;
-  }
-
-  // Each page may be filled in two pieces that end within holes; those that stayed, too.
-  void prepare(Heap& heap) {
-    heap.mutex().assertHeld();
-    pages::prepareMoves(heap, 1 + pages_of_[&heap]);
-  }
-
-  static void wake(Heap& heap) noexcept {
-    heap.mutex().assertHeld();
-    if (!heap.asleep()) return;
-    heap.wake();
-    pages::fillHoles(heap);
   }
 
   // A page that copies still go to stays: the next wake finds it.
@@ -234,8 +223,7 @@ class WakingUp {
   std::vector<Heap*> heaps_;
   std::vector<PhysicalPage*> wanted_;  ///< by address on the device
   std::vector<AddressRange> stayed_;   ///< pages of the pools that are there, in no order
-  std::unordered_map<const Heap*, std::size_t> pages_of_;  ///< of both
-  std::vector<bool> made_;  ///< which of wanted_ this wake has begun to make
+  std::vector<bool> made_;             ///< which of wanted_ this wake has begun to make
 };
 
 }  // namespace
