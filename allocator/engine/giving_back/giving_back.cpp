@@ -131,16 +131,16 @@ void trim(Engine& engine, const std::vector<Heap*>& heaps, std::uint64_t bytes) 
 // request's own size, not with a whole segment or page.
 bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
   const PageKind kind = pagesOf(request);
-  const std::vector<Heap*> heaps =
+  const bool device = kind == PageKind::kDevice;
+  std::vector<Heap*> heaps =
       givers == Givers::kAll ? engine.heaps.with(kind) : giversTo(engine, *request.pool, kind);
-  std::vector<Heap*> mixed;  // they may have pages of the device
-  if (kind == PageKind::kDevice) {
-    mixed = engine.heaps.with(PageKind::kOverflow);
-    const std::uint64_t most = engine.limit.limit() + freeBytes(heaps) + freeDeviceBytes(mixed);
+  if (device) {
+    const std::vector<Heap*> mixed = engine.heaps.with(PageKind::kOverflow);
+    heaps.insert(heaps.end(), mixed.begin(), mixed.end());  // they may have pages of the device
+    const std::uint64_t most = engine.limit.limit() + freeDeviceBytes(heaps);
     if (engine.limit.reserved() + request.rounded() > most) return false;
   }
-  const std::uint64_t pages =
-      engine.pages.release(mixed, UINT64_MAX, true) + engine.pages.release(heaps, UINT64_MAX);
+  const std::uint64_t pages = engine.pages.release(heaps, UINT64_MAX, device);
   return engine.segments.release(heaps, UINT64_MAX) + pages > 0;
 }
 
