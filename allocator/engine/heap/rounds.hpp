@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/ablation.hpp"
@@ -45,12 +46,13 @@ class Rounds {
   bool repeats() const { return matched_ >= needed_ && !without(Mechanism::kRounds); }
   /// Requests noted so far.
   std::uint64_t count() const { return count_; }
-  /// A miss begins; the last one was when the count was `before`. Whether two rounds have been
-  /// noted since, of the longest that were found so far.
-  bool hasRested(std::uint64_t before) {
+  /// A miss begins. Whether two rounds have been noted since the last one, of the longest that were
+  /// found so far.
+  bool noteMiss() {
+    const std::uint64_t since = count_ - std::exchange(missed_at_, count_);
     if (!repeats()) return false;
     two_rounds_ = std::max(two_rounds_, std::uint32_t(needed_));
-    return count_ - before > two_rounds_;
+    return since > two_rounds_;
   }
   /// 1, and twice that for each thaw.
   std::uint32_t patience() const { return patience_; }
@@ -149,6 +151,7 @@ class Rounds {
   std::uint32_t slots_ = 0;       ///< of asked_; 0 or a power of two
   std::uint16_t adrift_ = 0;      ///< requests since the first that did not match, with it
   bool deviated_ = false;         ///< since the last search
+  std::uint64_t missed_at_ = 0;   ///< count_ at the last miss
   std::uint32_t most_busy_ = 0;   ///< MiB in use when a freeze was planned, at most
   std::uint32_t patience_ = 1;
   std::uint64_t guides_until_ = 0;  ///< count_ when all has moved in, or the plan is void

@@ -85,8 +85,7 @@ bool wantsToFreeze(State& state, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
   if (without(Mechanism::kFreeze) || broken(Rule::kFreeze)) return false;
   pages::HeapNotes& notes = state.notes.of(heap);
   Rounds& rounds = heap.rounds();
-  if (rounds.hasRested(notes.missed_at) || rounds.frozen()) notes.restless.forget();
-  notes.missed_at = rounds.count();
+  if (rounds.noteMiss() || rounds.frozen()) notes.restless.forget();
   return rounds.repeats() && notes.restless.muchOverdrawn(rounds.patience()) &&
          state.core.options.recycle == Recycle::kBudget && heap.pool().isDefault() &&
          !state.core.heaps.anyOverflow();

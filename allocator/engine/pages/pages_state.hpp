@@ -62,7 +62,6 @@ struct HeapNotes {
   std::array<PageRange*, kSizeKindCount> newest{};
   std::array<std::uint32_t, kSizeKindCount> most_backed{};
   std::uint32_t incarnation = 0;  ///< of the heap, that most_backed is of
-  std::uint64_t missed_at = 0;    ///< how many requests its rounds had noted at the last miss
   bool late = false;              ///< the heap freezes at kFreezesLate
   CostController restless;        ///< of misses since the heap last was at rest, or froze
 };
