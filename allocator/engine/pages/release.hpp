@@ -73,6 +73,13 @@ void forEachCurrent(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   noteSteps(steps);
 }
 
+/// Calls visit(const Block&) for each block that lies in the mapping, in any state.
+template <class Visit>
+void forEachBlockIn(const Mapping& at, AscendingSearch& search, Visit visit) {
+  const Block* block = search.covering(*at.range, at.place());
+  for (; block != nullptr && block->address() < at.placeEnd(); block = block->next) visit(*block);
+}
+
 /// Unmaps the page, and gives it back to the device. False, and the page is as before but for
 /// mappings that nobody holds, if the device does not unmap it. Otherwise it is asleep, whether the
 /// device takes it back or not. Pre: no queued work uses the page; the heap sleeps.
@@ -84,9 +91,9 @@ std::uint32_t mostJoined(std::uint64_t units);
 /// Whether the two can come back as one page of at most `most` units (MappingTable::join): nobody
 /// holds them, the device has neither, and the second lies behind the first.
 bool canJoin(const PhysicalPage& first, const PhysicalPage& second, std::uint32_t most);
-/// Makes the page, if the device does not have it, and maps it wherever it lies. Pre: asleep; the
-/// limit has admitted it. After a failure it has what it has: giveUp() takes back what is left.
-/// Throws std::bad_alloc for the text of a failure.
+/// Makes the page, if the device does not have it, and maps it wherever it lies. Pre: asleep. After
+/// a failure it has what it has: giveUp() takes back what is left. A page that the limit does not
+/// admit is ErrorKind::kOutOfMemory. Throws std::bad_alloc for the text of a failure.
 Status makeAndMap(State& state, PhysicalPage& page);
 /// Gives the page back to the device, as far as the device takes it. Pre: asleep, and no queued
 /// work uses it.

@@ -58,18 +58,32 @@ bool canJoin(const PhysicalPage& first, const PhysicalPage& second, std::uint32_
   return a.range == b.range && a.end_unit == b.unit;
 }
 
+namespace {
+
+Status make(State& state, PhysicalPage& page) {
+  if (!state.core.admit(page.kind, page.bytes()))
+    return DeviceError{Call::kCreatePage, ErrorKind::kOutOfMemory, 0, "beyond the limit", {}};
+  const Result<Page> made = state.core.device.createPage(page.bytes());
+  state.answers.note(made);
+  if (!made) {
+    state.core.noteReturned(page.kind, page.bytes());
+    return made.error();
+  }
+  page.handle = made.value();
+  page.made = true;
+  ++state.counters.created;
+  Heap& heap = *page.current->range->home;
+  const MutexLock lock(heap.mutex());
+  state.count(page, &heap, page.counted_as);
+  return {};
+}
+
+}  // namespace
+
 Status makeAndMap(State& state, PhysicalPage& page) {
   Device& device = state.core.device;
   if (!page.made) {
-    const Result<Page> made = device.createPage(page.bytes());
-    state.answers.note(made);
-    if (!made) return made.error();
-    page.handle = made.value();
-    page.made = true;
-    ++state.counters.created;
-    Heap& heap = *page.current->range->home;
-    const MutexLock lock(heap.mutex());
-    state.count(page, &heap, page.counted_as);
+    if (Status made = make(state, page); !made.ok()) return made;
   }
   for (Mapping* mapping : page.mappings) {
     if (mapping->mapped) continue;

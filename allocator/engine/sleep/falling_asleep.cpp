@@ -5,7 +5,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/pages/release.hpp"
 #include "allocator/engine/sleep/bus_copies.hpp"
@@ -16,138 +15,112 @@ namespace {
 
 class FallingAsleep {
  public:
-  FallingAsleep(Engine& engine, SleepMemory& memory, std::vector<SleepingPool>& pools,
-                Contents otherwise, SleepReport& report)
-      : engine_(engine),
-        memory_(memory),
-        pools_(pools),
-        otherwise_(otherwise),
-        report_(report),
-        plan_(stateOf(engine)) {
-    for (const SleepingPool& of : pools) ours_.insert(of.pool);
-  }
+  FallingAsleep(Engine& engine, SleepMemory& memory, SleepReport& report)
+      : engine_(engine), memory_(memory), report_(report) {}
 
-  bool run() {
-    if (!mark()) return false;
+  bool run(std::vector<SleepingPool>& pools, Contents otherwise) {
+    for (const SleepingPool& of : pools) ours_.insert(of.pool);
+    if (!mark(pools, otherwise)) return false;
     try {
       save();
     } catch (...) {
       undo();
       throw;
     }
-    putAway();
+    for (SleepPlan& plan : plans_) putAway(plan.planned);
     report_.released = reserved_ - report_.stayed;
+    std::ranges::sort(report_.why, {}, &StayedMemory::address);
     return true;
   }
 
  private:
-  static pages::State& stateOf(Engine& engine) {
-    const MutexLock lock(engine.pages.mutex());
-    return engine.pages.state();
-  }
-
   // All that may fail comes before the first heap sleeps, or is undone.
-  bool mark() {
+  bool mark(std::vector<SleepingPool>& pools, Contents otherwise) {
     const MutexLock still(engine_.pages.mutex());
     if (anyStillUsed()) return false;
-    for (const SleepingPool& of : pools_) reserved_ += reservedBytes(of.pool->heaps());
-    (void)pages::releaseSpares(engine_.pages.state());
+    for (const Pool* pool : ours_) reserved_ += reservedBytes(pool->heaps());
+    pages::State& state = engine_.pages.state();
+    (void)pages::releaseSpares(state);
     const MutexLock several(engine_.heaps_mutex);
-    for (const SleepingPool& of : pools_) {
-      const std::vector<Heap*> heaps = of.pool->heaps();
+    for (SleepingPool& of : pools) {
+      const std::vector<Heap*>& heaps = plans_.emplace_back(of).heaps;
       heaps_.insert(heaps_.end(), heaps.begin(), heaps.end());
     }
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
-    plan_.look(heaps_);
-    for (SleepingPool& of : pools_) {
-      const std::vector<AddressRange> live = plan_.toSave(of, otherwise_);
-      report_.live += bytesOfRanges(live);
-      runs_.push_back(joinedOverGaps(live, plan_.going(*of.pool)));
-      of.zeroes = plan_.toClear(*of.pool, otherwise_);
+    for (SleepPlan& plan : plans_) {
+      plan.look(state, otherwise);
+      report_.live += plan.live;
     }
-    report_.why.reserve(engine_.pages.state().table.pages().size());
+    report_.why.reserve(state.table.pages().size());
     noteSpares();
     try {
       for (Heap* heap : heaps_) fallAsleep(*heap);
     } catch (...) {
-      wakeAll();
+      for (Heap* heap : heaps_) wake(*heap);
       throw;
     }
     return true;
   }
 
-  bool isOurs(const Pool& pool) const { return ours_.contains(&pool); }
+  bool isOurs(const Heap& heap) const { return ours_.contains(&heap.pool()); }
 
   // A page may be mapped where it lay before, and where work that is queued still uses it.
   bool anyStillUsed() CISTERN_REQUIRES(engine_.pages.mutex()) {
     pages::State& state = engine_.pages.state();
     return std::ranges::any_of(state.table.pages(), [&](const pages::PhysicalPage& page) {
-      const bool ours = page.current && isOurs(page.current->range->home->pool());
-      return ours && pages::hasUsedMappings(state, page);
+      return page.current && isOurs(*page.current->range->home) &&
+             pages::hasUsedMappings(state, page);
     });
   }
 
   // Pages that lie in no heap, and that the device has not taken back.
-  template <class Visit>
-  void forEachSpare(Visit visit) CISTERN_REQUIRES(engine_.pages.mutex()) {
+  void noteSpares() CISTERN_REQUIRES(engine_.pages.mutex()) {
     for (const pages::PhysicalPage& page : engine_.pages.state().table.pages()) {
       if (!page.spare()) return;  // spares come first
-      if (page.counted_by != nullptr && isOurs(page.counted_by->pool())) visit(page);
-    }
-  }
-  void noteSpares() CISTERN_REQUIRES(engine_.pages.mutex()) {
-    forEachSpare([&](const pages::PhysicalPage& page) {
+      if (page.counted_by == nullptr || !isOurs(*page.counted_by)) continue;
       const Address at = page.mappings.empty() ? 0 : page.mappings.front()->deviceAddress();
       const bool device = page.kind == PageKind::kDevice;
       noteStayed({page.counted_by->pool().id(), at, page.bytes(),
                   device ? WhyStayed::kRefused : WhyStayed::kOnHost});
-    });
+    }
   }
 
-  // Prepared also for the way back.
-  void fallAsleep(Heap& heap) {
+  static void fallAsleep(Heap& heap) {
     heap.mutex().assertHeld();
     pages::prepareWake(heap);
     heap.fallAsleep();
   }
-
-  void wakeAll() noexcept {
-    for (Heap* heap : heaps_) {
-      heap->mutex().assertHeld();
-      pages::wake(*heap);
-    }
+  static void wake(Heap& heap) noexcept {
+    heap.mutex().assertHeld();
+    pages::wake(heap);
   }
 
   void save() {
-    BusCopies copies(engine_.device);
-    for (std::size_t i = 0; i < pools_.size(); ++i) {
-      SleepingPool& of = pools_[i];
-      const std::uint64_t before = memory_.held(), bytes = bytesOfRanges(runs_[i]);
-      of.chunks = memory_.take(bytes);
-      of.saved = placedIn(of.chunks, runs_[i]);
+    std::vector<BusCopy> all;
+    for (SleepPlan& plan : plans_) {
+      const std::uint64_t before = memory_.held(), bytes = bytesOfRanges(plan.runs);
+      plan.of.chunks = memory_.take(bytes);
+      plan.of.saved = placedIn(plan.of.chunks, plan.runs);
       report_.pinned_anew += memory_.held() - before;
       report_.saved += bytes;
+      for (const SavedRun& run : plan.of.saved) all.push_back(run.asCopy());
     }
-    std::vector<BusCopy> all;
-    for (const SleepingPool& of : pools_) {
-      for (const SavedRun& run : of.saved) all.push_back(run.asCopy());
-    }
-    if (!all.empty()) copies.out(all).orThrow();
+    BusCopies copies(engine_.device);
+    copies.out(all).orThrow();
     copies.finish().orThrow();
   }
 
   void undo() noexcept {
-    for (SleepingPool& of : pools_) memory_.undo(std::move(of.chunks));
+    for (SleepPlan& plan : plans_) memory_.undo(std::move(plan.of.chunks));
     const MutexLock still(engine_.pages.mutex());
     const MutexLock several(engine_.heaps_mutex);
     const HeapLocks locks(engine_.heaps_mutex, heaps_);
-    wakeAll();
+    for (Heap* heap : heaps_) wake(*heap);
   }
 
   // A piece at a time: other threads may want the lock.
-  void putAway() noexcept {
+  void putAway(std::vector<PlannedPage>& all) noexcept {
     constexpr std::size_t kAtATime = 64;
-    std::vector<PlannedPage>& all = plan_.pages();
     for (std::size_t i = 0; i < all.size(); i += kAtATime) {
       const MutexLock still(engine_.pages.mutex());
       for (std::size_t k = i; k < std::min(i + kAtATime, all.size()); ++k) putAway(all[k]);
@@ -170,21 +143,18 @@ class FallingAsleep {
 
   Engine& engine_;
   SleepMemory& memory_;
-  std::vector<SleepingPool>& pools_;
-  std::unordered_set<const Pool*> ours_;
-  const Contents otherwise_;
   SleepReport& report_;
-  SleepPlan plan_;
-  std::vector<Heap*> heaps_;
-  std::uint64_t reserved_ = 0;                   ///< by the pools, before anything goes
-  std::vector<std::vector<AddressRange>> runs_;  ///< of each pool, to be copied
+  std::unordered_set<const Pool*> ours_;
+  std::vector<SleepPlan> plans_;  ///< one for each pool
+  std::vector<Heap*> heaps_;      ///< of all pools
+  std::uint64_t reserved_ = 0;    ///< by the pools, before anything goes
 };
 
 }  // namespace
 
 bool fallAsleep(Engine& engine, SleepMemory& memory, std::vector<SleepingPool>& pools,
                 Contents otherwise, SleepReport& report) {
-  return FallingAsleep(engine, memory, pools, otherwise, report).run();
+  return FallingAsleep(engine, memory, report).run(pools, otherwise);
 }
 
 }  // namespace cistern

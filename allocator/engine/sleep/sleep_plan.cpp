@@ -11,8 +11,6 @@ using pages::PhysicalPage;
 
 namespace {
 
-bool isIn(const Block& block) { return !block.isFree() && !block.isHole(); }
-
 /// Whether the program holds the block, and nobody of another pool does.
 bool isLive(const Block& block) {
   return block.state() == BlockState::kAllocated && block.epoch != Request::kLent;
@@ -22,76 +20,11 @@ bool isExported(const PhysicalPage& page) {
   return page.holds.exports != 0 || !page.exported.expired();
 }
 
-}  // namespace
-
-void SleepPlan::look(const std::vector<Heap*>& heaps) {
-  for (Heap* heap : heaps) {
-    heap->mutex().assertHeld();
-    parts_[&heap->pool()].heaps.push_back(heap);
-    pages::forEachCurrent(*heap, [this](const Mapping& mapping) { add(*mapping.page); });
-  }
-  std::ranges::sort(pages_, {}, &PlannedPage::address);
-  for (std::size_t i = 0; i < pages_.size(); ++i) number_of_[pages_[i].page] = i;
-  for (Heap* heap : heaps) {
-    heap->mutex().assertHeld();
-    lookAt(*heap);
-  }
-  noteGoing();
-}
-
-void SleepPlan::add(PhysicalPage& page) {
-  PlannedPage& planned = pages_.emplace_back();
-  planned.page = &page;
-  planned.used = page.holds.any();
-  if (isExported(page)) planned.stays = WhyStayed::kExported;
-  if (page.kind != PageKind::kDevice) planned.stays = WhyStayed::kOnHost;
-}
-
-void SleepPlan::lookAt(Heap& heap) {
-  heap.mutex().assertHeld();
-  forEachBlock(heap, [&](const Block& block) {
-    if (!isIn(block)) return;
-    pages::forEachMapping(pages::rangeOf(block), block.address(), block.end(),
-                          [&](const Mapping& mapping) {
-                            PlannedPage& planned = pages_[number_of_.at(mapping.page)];
-                            planned.used = true;
-                            const bool lent = block.epoch == Request::kLent;
-                            if (lent && !planned.stays) planned.stays = WhyStayed::kLent;
-                          });
-  });
-}
-
-// ---- Bytes --------------------------------------------------------------------------------------
-
-void SleepPlan::noteGoing() {
-  for (const PlannedPage& planned : pages_) {
-    if (planned.stays) continue;
-    parts_[&planned.page->current->range->home->pool()].going.push_back(
-        {planned.address(), planned.address() + planned.page->bytes()});
-  }
-  for (auto& [pool, part] : parts_) part.going = merged(part.going);
-}
-
-// The blocks whose bytes have that fate.
-std::vector<AddressRange> SleepPlan::blocksOf(const Pool& pool, Contents contents,
-                                              Contents otherwise) {
-  std::vector<AddressRange> ranges;
-  for (Heap* heap : parts_[&pool].heaps) {
-    noteSteps(1);
-    heap->mutex().assertHeld();
-    forEachBlock(*heap, [&](const Block& block) {
-      if (!isLive(block) || block_flags::contentsOf(block, otherwise) != contents) return;
-      const Address at = deviceAddress(block);
-      ranges.push_back({at, at + block.bytes()});
-    });
-  }
-  std::ranges::sort(ranges, {}, &AddressRange::from);
-  return merged(ranges);
-}
-
-// A page may be current elsewhere in its pool. Its bytes are saved where it is.
-void SleepPlan::addCurrent(const AddressRange& range, std::vector<AddressRange>& to) const {
-  const auto* const segment = state_.core.map.find(range.from);
+// The range lies in one that a graph holds. A page may be current elsewhere in its pool: its bytes
+// are saved where it is.
+void addCurrent(const pages::State& state, const AddressRange& range,
+                std::vector<AddressRange>& to) {
+  const auto* const segment = state.core.map.find(range.from);
   if (segment == nullptr || !isRange(*segment) || !segment->covers(range.to - 1)) return;
   const auto& in = static_cast<const pages::PageRange&>(*segment);
   pages::forEachMapping(
@@ -105,18 +38,61 @@ void SleepPlan::addCurrent(const AddressRange& range, std::vector<AddressRange>&
       });
 }
 
-std::vector<AddressRange> SleepPlan::toSave(const SleepingPool& of, Contents otherwise) {
-  std::vector<AddressRange> ranges = blocksOf(*of.pool, Contents::kSave, otherwise);
-  if (otherwise == Contents::kSave) {
-    for (const AddressRange& result : of.results) addCurrent(result, ranges);
-    std::ranges::sort(ranges, {}, &AddressRange::from);
+}  // namespace
+
+// What is to be cleared is so where the memory stays, too.
+void SleepPlan::look(const pages::State& state, Contents otherwise) {
+  AscendingSearch search;
+  for (Heap* heap : heaps) {
+    heap->mutex().assertHeld();
+    pages::forEachCurrent(*heap, [&](const Mapping& mapping) { add(mapping, search); });
   }
-  return intersection(merged(ranges), going(*of.pool));
+  std::ranges::sort(planned, {}, &PlannedPage::address);
+  std::vector<AddressRange> saved = blocksOf(Contents::kSave, otherwise);
+  if (otherwise == Contents::kSave) {
+    for (const AddressRange& result : of.results) addCurrent(state, result, saved);
+    std::ranges::sort(saved, {}, &AddressRange::from);
+  }
+  saved = intersection(merged(saved), going());
+  live = bytesOfRanges(saved);
+  runs = joinedOverGaps(saved, going());
+  of.zeroes = blocksOf(Contents::kZero, otherwise);
 }
 
-// Also where the memory stays.
-std::vector<AddressRange> SleepPlan::toClear(const Pool& pool, Contents otherwise) {
-  return blocksOf(pool, Contents::kZero, otherwise);
+void SleepPlan::add(const Mapping& at, AscendingSearch& search) {
+  PlannedPage page{at.page, at.page->holds.any()};
+  if (isExported(*at.page)) page.stays = WhyStayed::kExported;
+  if (at.page->kind != PageKind::kDevice) page.stays = WhyStayed::kOnHost;
+  pages::forEachBlockIn(at, search, [&](const Block& block) {
+    if (block.isFree() || block.isHole()) return;
+    page.used = true;
+    if (block.epoch == Request::kLent && !page.stays) page.stays = WhyStayed::kLent;
+  });
+  planned.push_back(page);
+}
+
+std::vector<AddressRange> SleepPlan::going() const {
+  std::vector<AddressRange> ranges;
+  for (const PlannedPage& one : planned) {
+    if (!one.stays) ranges.push_back({one.address(), one.address() + one.page->bytes()});
+  }
+  return merged(ranges);
+}
+
+// The blocks whose bytes have that fate.
+std::vector<AddressRange> SleepPlan::blocksOf(Contents contents, Contents otherwise) const {
+  std::vector<AddressRange> ranges;
+  for (Heap* heap : heaps) {
+    noteSteps(1);
+    heap->mutex().assertHeld();
+    forEachBlock(*heap, [&](const Block& block) {
+      if (!isLive(block) || block_flags::contentsOf(block, otherwise) != contents) return;
+      const Address at = deviceAddress(block);
+      ranges.push_back({at, at + block.bytes()});
+    });
+  }
+  std::ranges::sort(ranges, {}, &AddressRange::from);
+  return merged(ranges);
 }
 
 }  // namespace cistern

@@ -1,7 +1,7 @@
-// A look at pools that are about to sleep: which pages go, which stay, and which bytes are copied.
+// A look at a pool that is about to sleep: which pages go, which stay, and which bytes are copied.
 #pragma once
 
-#include <unordered_map>
+#include <optional>
 #include <vector>
 
 #include "allocator/engine/pages/release.hpp"
@@ -9,49 +9,31 @@
 
 namespace cistern {
 
-/// One page of the pools.
+/// One page of the pool.
 struct PlannedPage {
   pages::PhysicalPage* page = nullptr;
   bool used = false;  ///< blocks in use lie in it, or somebody holds it
-  std::optional<WhyStayed> stays;
+  std::optional<WhyStayed> stays{};
 
   Address address() const { return page->current->deviceAddress(); }
 };
 
-/// Pre for all: the backing's lock and the locks of the heaps are held.
-class SleepPlan {
- public:
-  explicit SleepPlan(pages::State& state) : state_(state) {}
+struct SleepPlan {
+  explicit SleepPlan(SleepingPool& pool) : of(pool), heaps(pool.pool->heaps()) {}
+  /// Fills in what follows `heaps`, and of.zeroes. Throws std::bad_alloc. Pre: the backing's lock
+  /// and the locks of the heaps are held.
+  void look(const pages::State& state, Contents otherwise);
 
-  /// Notes the pages of the heaps, which are all of the pools, and which of them stay. Throws
-  /// std::bad_alloc.
-  void look(const std::vector<Heap*>& heaps);
-  /// The bytes of one of the pools that are to be copied, and those to be cleared at wake. Throws
-  /// std::bad_alloc.
-  std::vector<AddressRange> toSave(const SleepingPool& of, Contents otherwise);
-  std::vector<AddressRange> toClear(const Pool& pool, Contents otherwise);
-
-  /// The memory of one of the pools that goes.
-  const std::vector<AddressRange>& going(const Pool& pool) { return parts_[&pool].going; }
-
-  std::vector<PlannedPage>& pages() { return pages_; }
+  SleepingPool& of;
+  std::vector<Heap*> heaps;          ///< all of the pool
+  std::vector<PlannedPage> planned;  ///< its pages, by address
+  std::uint64_t live = 0;            ///< bytes that must be copied
+  std::vector<AddressRange> runs;    ///< these, and small gaps between them
 
  private:
-  /// What the plan has of one of the pools.
-  struct Part {
-    std::vector<Heap*> heaps;
-    std::vector<AddressRange> going;
-  };
-  void add(pages::PhysicalPage& page);
-  void lookAt(Heap& heap);
-  void noteGoing();
-  void addCurrent(const AddressRange& range, std::vector<AddressRange>& to) const;
-  std::vector<AddressRange> blocksOf(const Pool& pool, Contents contents, Contents otherwise);
-
-  pages::State& state_;
-  std::unordered_map<const Pool*, Part> parts_;
-  std::vector<PlannedPage> pages_;  ///< by address
-  std::unordered_map<const pages::PhysicalPage*, std::size_t> number_of_;
+  void add(const pages::Mapping& at, AscendingSearch& search);
+  std::vector<AddressRange> going() const;
+  std::vector<AddressRange> blocksOf(Contents contents, Contents otherwise) const;
 };
 
 }  // namespace cistern

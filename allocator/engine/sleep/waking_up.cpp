@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <mutex>
 
-#include "allocator/base/check.hpp"
 #include "allocator/engine/giving_back/giving_back.hpp"
 #include "allocator/engine/pages/release.hpp"
 #include "allocator/engine/sleep/bus_copies.hpp"
@@ -65,7 +64,6 @@ class WakingUp {
     joinNeighbours();
     std::ranges::sort(wanted_, {},
                       [](const PhysicalPage* page) { return page->current->deviceAddress(); });
-    made_.assign(wanted_.size(), false);
   }
 
   // Pages that the heap had, and those that it still has: in the order of their places in a range.
@@ -94,11 +92,9 @@ class WakingUp {
   }
 
   static bool hasBlocks(const Mapping& at, AscendingSearch& search) {
-    const Block* b = search.covering(*at.range, at.place());
-    for (; b != nullptr && b->address() < at.placeEnd(); b = b->next) {
-      if (!b->isHole()) return true;
-    }
-    return false;
+    bool any = false;
+    pages::forEachBlockIn(at, search, [&](const Block& block) { any = any || !block.isHole(); });
+    return any;
   }
 
   // ---- Making, and copying ----------------------------------------------------------------------
@@ -113,7 +109,7 @@ class WakingUp {
       bool room = true;
       {
         const MutexLock still(engine_.pages.mutex());
-        for (; room && at < end; at += room ? 1 : 0) room = make(at);
+        for (; room && at < end; at += room ? 1 : 0) room = make(*wanted_[at]);
       }
       if (!room && !makeRoom(tries++)) return false;
     }
@@ -121,30 +117,13 @@ class WakingUp {
   }
 
   // False if there is no room for the page.
-  bool make(std::size_t number) CISTERN_REQUIRES(engine_.pages.mutex()) {
-    PhysicalPage& page = *wanted_[number];
+  bool make(PhysicalPage& page) CISTERN_REQUIRES(engine_.pages.mutex()) {
     const bool anew = !page.made;
-    if (anew && !engine_.limit.admit(page.bytes())) return false;
-    made_[number] = true;
-    const Status done = makeAndMap(page);
+    const Status done = pages::makeAndMap(engine_.pages.state(), page);
     if (anew && page.made) report_.mapped += page.bytes();
     if (done.ok()) return true;
     if (done.error().kind == ErrorKind::kOutOfMemory) return false;
     throw DeviceFailure(done.error());
-  }
-
-  // A page that did not come takes nothing of the limit.
-  Status makeAndMap(PhysicalPage& page) CISTERN_REQUIRES(engine_.pages.mutex()) {
-    struct Admitted {
-      ~Admitted() {
-        if (anew && !page.made) limit.noteReturned(page.bytes());
-      }
-      Limit& limit;
-      const PhysicalPage& page;
-      const bool anew;
-    };
-    const Admitted admitted{engine_.limit, page, !page.made};
-    return pages::makeAndMap(engine_.pages.state(), page);
   }
 
   // First what is free and complete goes back to the device, then what is when the device is.
@@ -170,7 +149,7 @@ class WakingUp {
         report_.restored += run.bytes;
       }
     }
-    if (!all.empty()) copies.in(all).orThrow();
+    copies.in(all).orThrow();
   }
 
   void clear(BusCopies& copies) {
@@ -206,9 +185,7 @@ class WakingUp {
   void undo(BusCopies& copies) noexcept {
     if (!copies.finish() && !copies.finish()) return;
     const MutexLock still(engine_.pages.mutex());
-    for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      if (made_[i]) pages::giveUp(engine_.pages.state(), *wanted_[i]);
-    }
+    for (PhysicalPage* page : wanted_) pages::giveUp(engine_.pages.state(), *page);
   }
 
   std::uint64_t missing() const {
@@ -223,7 +200,6 @@ class WakingUp {
   std::vector<Heap*> heaps_;
   std::vector<PhysicalPage*> wanted_;  ///< by address on the device
   std::vector<AddressRange> stayed_;   ///< pages of the pools that are there, in no order
-  std::vector<bool> made_;             ///< which of wanted_ this wake has begun to make
 };
 
 }  // namespace
