@@ -50,7 +50,7 @@ void addBlock(History& to, const Heap& heap, const Block& block) {
 void addMemory(History& to, const Heap& heap, const HeapSegment& segment) {
   const auto add = [&](Address from, Address end, Location at) {
     if (from == end) return;
-    to.addReserved(from, {end - from, heap.stream(), 0, isRange(segment), at}, heap.pool().id());
+    to.addReserved({from, end, heap.stream(), 0, isRange(segment), at}, heap.pool().id());
   };
   if (!isRange(segment)) return add(segment.device_base, segment.deviceEnd(), Location::kDevice);
   const auto& range = static_cast<const pages::PageRange&>(segment);

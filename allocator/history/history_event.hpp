@@ -1,8 +1,10 @@
-// One event of an allocator's history, and a block that lives while a history is recorded.
+// One event of an allocator's history, a block that lives while a history is recorded, and memory
+// that is reserved meanwhile.
 #pragma once
 
 #include <cstdint>
 
+#include "allocator/base/range_map.hpp"
 #include "cistern/types.hpp"
 
 namespace cistern {
@@ -42,5 +44,15 @@ struct LivingBlock {
   std::uint32_t stack = 0, label = 0, pool = 0;
   bool pending = false;
 };
+
+/// Memory from the device: a segment, or a part of a range of addresses with pages behind it.
+struct ReservedRange {
+  Address begin = 0, end = 0;
+  Stream stream;
+  std::uint32_t pool = 0;  ///< a number of the history's
+  bool pages = false;      ///< else a segment
+  Location location = Location::kDevice;
+};
+using ReservedRanges = RangeMap<ReservedRange>;
 
 }  // namespace cistern

@@ -62,11 +62,11 @@ void History::addPresent(const LivingBlock& block, MempoolId_t pool) {
   if (!living_.put(present)) throw std::bad_alloc();
 }
 
-void History::addReserved(Address address, const ReservedRange& range, MempoolId_t pool) {
+void History::addReserved(const ReservedRange& range, MempoolId_t pool) {
   const MutexLock lock(mutex_);
   ReservedRange present = range;
   present.pool = numberOf(pool);
-  reserved_.add(address, present);
+  reserved_.add(present);
 }
 
 void History::end() noexcept { on_ = gathers_ = false; }
@@ -179,10 +179,11 @@ void History::changed(const MemoryEvent& event) noexcept try {
   const MutexLock lock(mutex_);
   if (!on()) return;
   const std::uint32_t pool = numberOf(event.pool);
+  const Address end = event.address + event.bytes;
   if (comes) {
-    reserved_.add(event.address, {event.bytes, event.stream, pool, pages, event.location});
+    reserved_.add({event.address, end, event.stream, pool, pages, event.location});
   } else {
-    reserved_.remove(event.address, event.bytes);
+    reserved_.remove(event.address, end);
   }
   push({0, event.address, event.bytes, event.stream, 0, 0, pool, kind, false, event.location,
         event.stays_mapped});

@@ -17,7 +17,6 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/ground/observer.hpp"
 #include "allocator/history/living_blocks.hpp"
-#include "allocator/history/reserved_ranges.hpp"
 #include "allocator/history/stack_tree.hpp"
 #include "cistern/history.hpp"
 #include "cistern/report.hpp"
@@ -77,7 +76,7 @@ class History : public Observer {
   void begin(std::shared_ptr<HistoryNames> names);
   /// Adds what there is when it begins. Throws std::bad_alloc.
   void addPresent(const LivingBlock& block, MempoolId_t pool);
-  void addReserved(Address address, const ReservedRange& range, MempoolId_t pool);
+  void addReserved(const ReservedRange& range, MempoolId_t pool);
   /// Notes no more events. No-op if it is off.
   void end() noexcept;
   /// Forgets everything. Pre: it is off. Returns the names, for the caller to let go of without a

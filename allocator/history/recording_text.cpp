@@ -50,8 +50,9 @@ HistoryStart startOf(const HistoryPart& whole) {
   for (const LivingBlock& block : whole.living) living[block.address] = block;
   for (auto at = whole.events.rbegin(); at != whole.events.rend(); ++at) {
     const HistoryEvent& event = *at;
+    const Address end = event.address + event.bytes;
     const auto range = [&](bool pages) {
-      return ReservedRange{event.bytes, event.stream, event.pool, pages, event.location};
+      return ReservedRange{event.address, end, event.stream, event.pool, pages, event.location};
     };
     switch (event.kind) {
       case HistoryKind::kAllocate:
@@ -65,13 +66,13 @@ HistoryStart startOf(const HistoryPart& whole) {
         break;
       case HistoryKind::kReserve:
       case HistoryKind::kMap:
-        start.reserved.remove(event.address, event.bytes);
+        start.reserved.remove(event.address, end);
         break;
       case HistoryKind::kRelease:
-        start.reserved.add(event.address, range(false));
+        start.reserved.add(range(false));
         break;
       case HistoryKind::kUnmap:
-        start.reserved.add(event.address, range(true));
+        start.reserved.add(range(true));
         break;
       case HistoryKind::kFailed:
       case HistoryKind::kMark:
@@ -98,7 +99,7 @@ void RecordingText::begin(const HistoryStart& start, const std::vector<MempoolId
       quotedJson(names_->device), first, failure ? R"(, "dump": true)" : "");
   text_ += '\n';
   for (const auto& [address, range] : start.reserved.all())
-    addRange(range.pages ? "map" : "alloc", address, range, 0);
+    addRange(range.pages ? "map" : "alloc", range, 0);
   std::vector<LivingBlock> blocks = start.living;
   std::ranges::sort(blocks, {}, &LivingBlock::address);
   for (const LivingBlock& block : blocks) addAllocation(block, 0);
@@ -130,8 +131,9 @@ void RecordingText::add(const HistoryPart& part) {
 void RecordingText::addEvent(const HistoryEvent& event, const HistoryNote* note) {
   const std::uint64_t delta = deltaTo(event.time_us);
   const auto range = [&](std::string_view kind) {
-    addRange(kind, event.address, {event.bytes, event.stream, event.pool, false, event.location},
-             delta, event.stays_mapped);
+    const Address end = event.address + event.bytes;
+    addRange(kind, {event.address, end, event.stream, event.pool, false, event.location}, delta,
+             event.stays_mapped);
   };
   switch (event.kind) {
     case HistoryKind::kAllocate:
@@ -187,11 +189,11 @@ void RecordingText::addUsesEnd(Address address, std::uint64_t delta) {
   pending_.erase(known);
 }
 
-void RecordingText::addRange(std::string_view kind, Address address, const ReservedRange& range,
-                             std::uint64_t delta, bool stays_mapped) {
+void RecordingText::addRange(std::string_view kind, const ReservedRange& range, std::uint64_t delta,
+                             bool stays_mapped) {
   const std::uint32_t pool = poolNumber(range.pool);
-  fmt::format_to(std::back_inserter(text_), "r {} {:x} {} {} {} {}{}{}\n", kind, address,
-                 range.bytes, streamNumber(range.stream), pool, delta,
+  fmt::format_to(std::back_inserter(text_), "r {} {:x} {} {} {} {}{}{}\n", kind, range.begin,
+                 range.end - range.begin, streamNumber(range.stream), pool, delta,
                  range.location == Location::kHost ? " host" : "", stays_mapped ? " stays" : "");
 }
 

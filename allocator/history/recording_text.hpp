@@ -45,8 +45,8 @@ class RecordingText {
   void addAllocation(const LivingBlock& block, std::uint64_t delta);
   void addFree(Address address, bool pending, std::uint64_t delta);
   void addUsesEnd(Address address, std::uint64_t delta);
-  void addRange(std::string_view kind, Address address, const ReservedRange& range,
-                std::uint64_t delta, bool stays_mapped = false);
+  void addRange(std::string_view kind, const ReservedRange& range, std::uint64_t delta,
+                bool stays_mapped = false);
   void addFailure(const HistoryEvent& event, const HistoryNote* note, std::uint64_t delta);
   std::uint64_t deltaTo(std::uint64_t time_us);
 
