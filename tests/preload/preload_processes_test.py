@@ -116,6 +116,11 @@ class Environment(unittest.TestCase):
             self.assertEqual((ended.returncode, ended.stderr), (0, f"cistern: {name} is no number, as `cistern run` "
                                                                    "sets it: nothing is served\n"))
 
+    def test_nccl_registers_nothing_for_graphs_unless_the_program_says_so(self):
+        shell = ("/bin/sh", "-c", "echo $NCCL_GRAPH_REGISTER")
+        self.assertEqual(Run(*shell, extra={"NCCL_GRAPH_REGISTER": "1"}).out, "1\n")
+        self.assertEqual(Run(*shell).out, "0\n")
+
 
 if __name__ == "__main__":
     COMMAND, LIBRARY, DRIVER, PROGRAMS = sys.argv[1:5]

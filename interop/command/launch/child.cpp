@@ -55,6 +55,8 @@ void prepareEnvironment(const LaunchSettings& settings, const std::filesystem::p
   set(preload::kRunStrict, settings.strict);
   set(preload::kRunHistory, settings.history, settings.history_stacks ? "stacks" : "events");
   if (settings.sleepable) set(kSleepable, true);
+  // NCCL would keep what captured collectives use by its address, under which pages move.
+  setenv("NCCL_GRAPH_REGISTER", "0", 0);
   if (!settings.conf.empty()) set("CISTERN_CONF", true, settings.conf);
 }
 
