@@ -29,7 +29,7 @@ void restoreHeld() CISTERN_NO_TSA {
 
 /// A thread that waits gets the lock, though its holder gives it up for less than a wake-up takes.
 void handOn() CISTERN_NO_TSA {
-  constexpr int kMost = 1'000;
+  constexpr int kMost = 30'000;  // it may be long before the waiter runs
   Mutex mutex(LockRank::kHeap);
   mutex.lock();
   std::thread waiter([&mutex] { const MutexLock lock(mutex); });
