@@ -1,6 +1,5 @@
 #include "allocator/engine/ground/segment_map.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <new>
 
@@ -11,11 +10,6 @@
 
 namespace cistern {
 namespace {
-
-std::size_t bytesOf(std::uint64_t cells) {
-  constexpr unsigned kCellsOfAWord = 10;  // in bits: a leaf's and a branch's
-  return std::size_t(cells >> kCellsOfAWord) * sizeof(std::uintptr_t);
-}
 
 // The table that `word` names. Makes one if it names nothing. Pre: no segment has all that it
 // covers.
@@ -42,40 +36,15 @@ NoAddresses::NoAddresses(std::uint64_t bytes) noexcept {
       static_cast<unsigned long long>(bytes / kMiB));
 }
 
-// The root is address space, not memory: only pages that hold a pointer are ever backed.
-std::atomic<SegmentMap::Word>* SegmentMap::reserve(std::uint64_t cells) {
+SegmentMap::SegmentMap()
+    : root_(static_cast<std::atomic<Word>*>(mmap(nullptr, kRootBytes, PROT_READ | PROT_WRITE,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                                                 0))) {
   static_assert(sizeof(std::atomic<Word>) == sizeof(Word));
-  void* const root = mmap(nullptr, bytesOf(cells), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (root == MAP_FAILED) throw NoAddresses(bytesOf(cells));
-  return static_cast<std::atomic<Word>*>(root);
+  if (root_ == MAP_FAILED) throw NoAddresses(kRootBytes);
 }
 
-void SegmentMap::unreserve(std::atomic<Word>* root, std::uint64_t cells) noexcept {
-  (void)munmap(root, bytesOf(cells));
-}
-
-SegmentMap::SegmentMap() : root_(reserve(kNear)), near_(root_.load(std::memory_order_relaxed)) {}
-
-SegmentMap::~SegmentMap() {
-  const MutexLock lock(mutex_);
-  std::atomic<Word>* const root = root_.load(std::memory_order_relaxed);
-  if (root != near_) unreserve(root, kFar);
-  unreserve(near_, kNear);
-}
-
-// Readers go on in the first root, which stays, and changes no more. They find what is inserted
-// from now on in the second, as an address reaches a thread after it was inserted.
-void SegmentMap::reach(std::uint64_t index) {
-  if (index < cells_.load(std::memory_order_relaxed)) return;
-  std::atomic<Word>* const far = reserve(kFar);
-  for (std::uint64_t word = 0; word < kNear >> kLeafShift >> kBranchShift; ++word) {
-    const Word there = near_[word].load(std::memory_order_relaxed);
-    if (there != 0) far[word].store(there, std::memory_order_relaxed);
-  }
-  root_.store(far, std::memory_order_release);
-  cells_.store(kFar, std::memory_order_release);
-}
+SegmentMap::~SegmentMap() { (void)munmap(root_, kRootBytes); }
 
 std::atomic<SegmentMap::Word>& SegmentMap::branchWord(std::uint64_t index) {
   return wordIn(madeIn(root(index), branches_, host_bytes_), index);
@@ -99,8 +68,7 @@ bool SegmentMap::overlaps(const HeapSegment& segment, std::uint64_t index) const
 
 bool SegmentMap::overlaps(const HeapSegment& segment) const {
   const std::uint64_t last = (segment.deviceEnd() - 1) >> kCellShift;
-  const std::uint64_t end = std::min(last + 1, cells_.load(std::memory_order_relaxed));
-  for (std::uint64_t i = segment.device_base >> kCellShift; i < end; ++i) {
+  for (std::uint64_t i = segment.device_base >> kCellShift; i <= last; ++i) {
     if (overlaps(segment, i)) return true;
   }
   return false;
@@ -108,10 +76,9 @@ bool SegmentMap::overlaps(const HeapSegment& segment) const {
 
 bool SegmentMap::insert(HeapSegment& segment) {
   const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
-  CISTERN_CHECK(to < kFar);
+  CISTERN_CHECK(to < kCells);
   const MutexLock lock(mutex_);
   if (overlaps(segment)) return false;
-  reach(to);
   for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i)
     (void)cell(i);  // all that may throw
   store(segment, &segment);
@@ -122,9 +89,8 @@ bool SegmentMap::insert(HeapSegment& segment) {
 void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Address to) {
   constexpr Address kCellBytes = Address{1} << kCellShift;
   CISTERN_CHECK(((own.from | own.to | from | to) & (kCellBytes - 1)) == 0);
-  CISTERN_CHECK(own.from <= from && to <= own.to && (own.to - 1) >> 57 == 0);
+  CISTERN_CHECK(own.from <= from && to <= own.to && (own.to - 1) >> kAddressBits == 0);
   const MutexLock lock(mutex_);
-  reach((to - 1) >> kCellShift);
   const auto isWhole = [own](Address at, Address bytes) {
     const Address begin = at & ~(bytes - 1);
     return own.from <= begin && begin + bytes <= own.to;

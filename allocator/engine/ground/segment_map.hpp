@@ -1,12 +1,12 @@
 // Leads from any device address to the segment that covers it, without a lock. A lookup loads one
-// table word if one range owns the address's aligned 2 GiB for good, two if it owns the aligned
-// 32 MiB. Elsewhere it loads three or four. Two more loads say where the table is.
+// table word if one range owns the address's aligned 16 GiB for good, two if it owns the aligned
+// 32 MiB. Elsewhere it loads three or four.
 //
 // The table has cells of 2 MiB, in three levels. The last level is small, so that a range of
-// addresses here and there costs little. The first level is for 48 bits of address, or 57 where a
-// device needs them. A cell names up to two segments. Segments are at least 2 MiB long but need not
+// addresses here and there costs little. The first is for 57 bits of address. A cell names up to
+// two segments. Segments are at least 2 MiB long but need not
 // be aligned, so one may end where another begins. A range may own addresses for good. Then a word
-// of the first level says so for 2 GiB at once, or a word of the second for 32 MiB. This spares a
+// of the first level says so for 16 GiB at once, or a word of the second for 32 MiB. This spares a
 // load of the cell, which is seldom in the processor's cache with a million live blocks.
 //
 // Readers are lock-free. They do not read the segment's record, as it may be reused for another
@@ -66,13 +66,11 @@ class SegmentMap {
 
  private:
   static constexpr unsigned kLeafShift = 4;    ///< a leaf: 16 cells, 32 MiB, 256 B of host
-  static constexpr unsigned kBranchShift = 6;  ///< a branch: 64 leaves, 2 GiB, 512 B
-  /// As a rule, devices have addresses below 2^48 only. For these the first level has 2^17 words.
-  /// The first address beyond 2^48 replaces the 2^17 words by 2^26. Both are zero pages, touched
-  /// where segments are.
-  static constexpr unsigned kNearBits = 48, kFarBits = 57;
-  static constexpr std::uint64_t kNear = std::uint64_t{1} << (kNearBits - kCellShift);
-  static constexpr std::uint64_t kFar = std::uint64_t{1} << (kFarBits - kCellShift);
+  static constexpr unsigned kBranchShift = 9;  ///< a branch: 512 leaves, 16 GiB, 4 KiB
+  static constexpr unsigned kAddressBits = 57;
+  static constexpr std::uint64_t kCells = std::uint64_t{1} << (kAddressBits - kCellShift);
+  static constexpr std::size_t kRootBytes =
+      (kCells >> kLeafShift >> kBranchShift) * sizeof(std::uintptr_t);
   struct Cell {
     std::atomic<HeapSegment*> at_start{nullptr};  ///< covers the cell's first byte
     std::atomic<std::uint64_t> within{0};         ///< begins further in: where, and its record
@@ -99,11 +97,8 @@ class SegmentMap {
   bool overlaps(const HeapSegment& segment) const CISTERN_REQUIRES(mutex_);
   bool overlaps(const HeapSegment& segment, std::uint64_t index) const CISTERN_REQUIRES(mutex_);
   std::atomic<Word>& root(std::uint64_t index) const noexcept {
-    return root_.load(std::memory_order_relaxed)[index >> kLeafShift >> kBranchShift];
+    return root_[index >> kLeafShift >> kBranchShift];
   }
-  static std::atomic<Word>* reserve(std::uint64_t cells);
-  static void unreserve(std::atomic<Word>* root, std::uint64_t cells) noexcept;
-  void reach(std::uint64_t index) CISTERN_REQUIRES(mutex_);
   static std::atomic<Word>& wordIn(Word branch, std::uint64_t index) noexcept {
     return (*reinterpret_cast<Branch*>(branch))[(index >> kLeafShift) & ((1u << kBranchShift) - 1)];
   }
@@ -113,11 +108,10 @@ class SegmentMap {
   std::atomic<Word>& branchWord(std::uint64_t index) CISTERN_REQUIRES(mutex_);
   Cell& cell(std::uint64_t index) CISTERN_REQUIRES(mutex_);
 
-  /// How many cells the root has words for. It is written after the root, and read before it.
-  std::atomic<std::uint64_t> cells_{kNear};
-  std::atomic<std::atomic<Word>*> root_;
+  /// The words of the first level. They are address space, not memory: only pages that hold a word
+  /// are ever backed.
+  std::atomic<Word>* const root_;
   Mutex mutex_{LockRank::kSegmentMap};
-  std::atomic<Word>* near_ CISTERN_GUARDED_BY(mutex_);  ///< the first; readers may be in it still
   std::vector<std::unique_ptr<Branch>> branches_ CISTERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Leaf>> leaves_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<std::size_t> host_bytes_{0};  ///< of branches_ and leaves_
@@ -125,7 +119,7 @@ class SegmentMap {
 
 inline HeapSegment* SegmentMap::find(Address address) const noexcept {
   const std::uint64_t index = address >> kCellShift;
-  if (index >= cells_.load(std::memory_order_acquire)) [[unlikely]]
+  if (index >= kCells) [[unlikely]]
     return nullptr;
   Word there = root(index).load(std::memory_order_acquire);
   if (there & kWhole) return reinterpret_cast<HeapSegment*>(there - kWhole);
