@@ -63,10 +63,11 @@ Heap& HeapTable::make(Pool& pool, Stream stream, bool overflow) {
   made.observe(observer_);
   const MutexLock lock(list_mutex_);
   const std::size_t number = heaps_.size();
-  for (std::vector<Heap*>& list : parked_) list.reserve(heaps_.capacity() + 1);
-  forgotten_.reserve(heaps_.capacity() + 1);
+  if (number == heaps_.capacity()) heaps_.reserve(2 * number + 1);
+  forgotten_.reserve(heaps_.capacity());
   offering_.resize(number);  // what came of an attempt that failed goes
   offering_.push_back(std::uint8_t(offerOf(pool)));
+  by_stream_.emplace(std::pair(stream.raw, number), &made);  // the last that may throw
   heaps_.push_back(std::move(heap));
   made.join(*this, number);
   if (number > 0) made.completion().noteSought();
@@ -77,13 +78,12 @@ Heap& HeapTable::make(Pool& pool, Stream stream, bool overflow) {
 // parked heap goes on with the backing it had. A heap of the default pool's stays that, as slots
 // and caches name it.
 Heap* HeapTable::takeParked(Pool& pool, Stream stream, bool overflow) noexcept {
-  std::vector<Heap*>& parked = parkedLike(pool, overflow);
-  for (std::size_t i = parked.size(); i-- > 0;) {
-    Heap* const heap = parked[i];
+  for (auto it = by_stream_.lower_bound({Heap::kNobodys.raw, 0}); it != by_stream_.end(); ++it) {
+    Heap* const heap = it->second;
     noteSteps(1);
-    if (!move(*heap, pool, stream)) continue;
-    parked.erase(parked.begin() + std::ptrdiff_t(i));
-    return heap;
+    const bool alike = heap->pool().isDefault() == pool.isDefault() &&
+                       heap->onPages() == pool.onPages() && heap->overflow() == overflow;
+    if (alike && move(*heap, pool, stream)) return heap;
   }
   return nullptr;
 }
@@ -96,12 +96,9 @@ Heap& HeapTable::findOrMake(Pool& pool, Stream stream, bool overflow) {
   if (Heap* there = overflow ? pool.heapWith(stream, true) : find(pool, stream)) return *there;
   pool.makeRoom();
   if (in_slots) makeRoom();
-  auto entry = by_stream_.extract(by_stream_.emplace(stream.raw, nullptr).first);
   Heap* heap = takeParked(pool, stream, overflow);
   const bool new_here = heap == nullptr || !in_default;
   if (heap == nullptr) heap = &make(pool, stream, overflow);
-  entry.value().second = heap;
-  by_stream_.insert(std::move(entry));
   if (new_here) pool.add(*heap);
   if (in_slots) fill(*slots_.load(std::memory_order_relaxed), heap);
   used_slots_ += in_slots;
@@ -112,9 +109,13 @@ Heap& HeapTable::findOrMake(Pool& pool, Stream stream, bool overflow) {
 // Its caches follow it.
 bool HeapTable::move(Heap& heap, Pool& to, Stream stream) noexcept {
   const MutexLock lock(heap.mutex());
+  const Stream before = heap.stream();
   if (!heap.moveTo(to, stream, to.heapOptions(heap.overflow()))) return false;
   setOffering(heap, !heap.withdrawn());
   for (ThreadCache* cache : heap.caches()) cache->follow(stream);
+  auto entry = by_stream_.extract({before.raw, heap.number()});
+  entry.key().first = stream.raw;
+  by_stream_.insert(std::move(entry));
   return true;
 }
 
@@ -123,20 +124,17 @@ bool HeapTable::move(Heap& heap, Pool& to, Stream stream) noexcept {
 bool HeapTable::park(Heap& heap) noexcept {
   const MutexLock lock(mutex_);
   Pool& pool = heap.pool();
-  const Stream stream = heap.stream();
   const bool in_default = pool.isDefault();
   if (in_default ? !heap.forgotten() : pool.stage() != Pool::Stage::kDraining) return false;
   if (!move(heap, in_default ? pool : nowhere_, Heap::kNobodys)) return false;
   in_default ? void(std::erase(forgotten_, &heap)) : pool.remove(heap);
-  parkedLike(pool, heap.overflow()).push_back(&heap);
-  by_stream_.erase({stream.raw, &heap});
   return true;
 }
 
 void HeapTable::setForgotten(Stream stream, bool forgotten) noexcept {
   const MutexLock lock(mutex_);
-  auto it = by_stream_.lower_bound({stream.raw, nullptr});
-  for (; it != by_stream_.end() && it->first == stream.raw; ++it) {
+  auto it = by_stream_.lower_bound({stream.raw, 0});
+  for (; it != by_stream_.end() && it->first.first == stream.raw; ++it) {
     Heap& heap = *it->second;
     if (heap.pool().isDefault() && forgotten != heap.forgotten())
       forgotten ? forgotten_.push_back(&heap) : void(std::erase(forgotten_, &heap));
@@ -205,7 +203,6 @@ Heap* HeapTable::nextOffering(Search& search) const noexcept {
 std::size_t HeapTable::hostBytes() const {
   const MutexLock lock(mutex_);
   std::size_t slots = forgotten_.capacity();
-  for (const std::vector<Heap*>& list : parked_) slots += list.capacity();
   for (const Slots& one : generations_) slots += one.size();
   const MutexLock list_lock(list_mutex_);
   return (slots + heaps_.capacity()) * sizeof(void*) + offering_.capacity();

@@ -17,13 +17,11 @@
 // Locks: the writers', and that of the list.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <list>
+#include <map>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -136,14 +134,9 @@ class HeapTable final : public OfferBoard {
     const MutexLock lock(list_mutex_);
     return offering_[heap.number()] != std::uint8_t(Offer::kNothing);
   }
-  /// The parked heaps that the pool may have. A parked heap keeps its backing, and one of the
-  /// default pool's is for that pool only.
-  std::vector<Heap*>& parkedLike(const Pool& pool, bool overflow) CISTERN_REQUIRES(mutex_) {
-    return parked_[(overflow ? 4u : 0u) + (pool.isDefault() ? 2u : 0u) +
-                   (pool.onPages() ? 1u : 0u)];
-  }
   void makeRoom() CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream, bool overflow) CISTERN_REQUIRES(mutex_);
+  /// False, changing nothing, unless the heap holds nothing.
   bool move(Heap& heap, Pool& to, Stream stream) noexcept CISTERN_REQUIRES(mutex_);
   Heap* takeParked(Pool& pool, Stream stream, bool overflow) noexcept CISTERN_REQUIRES(mutex_);
 
@@ -156,13 +149,13 @@ class HeapTable final : public OfferBoard {
   std::list<Slots> generations_ CISTERN_GUARDED_BY(mutex_);
   std::atomic<bool> any_overflow_{false};
   std::size_t used_slots_ CISTERN_GUARDED_BY(mutex_) = 0;  ///< those of other streams by now too
-  std::array<std::vector<Heap*>, 8> parked_
-      CISTERN_GUARDED_BY(mutex_);                            ///< each has room for all heaps
-  std::vector<Heap*> forgotten_ CISTERN_GUARDED_BY(mutex_);  ///< the default pool's; likewise
+  /// The default pool's. There is room for all heaps.
+  std::vector<Heap*> forgotten_ CISTERN_GUARDED_BY(mutex_);
   std::size_t next_forgotten_ CISTERN_GUARDED_BY(mutex_) = 0;
   Observer* observer_ CISTERN_GUARDED_BY(mutex_) = nullptr;
-  /// The heaps of all pools, but parked ones, by stream: one stream may have any number.
-  using ByStream = std::set<std::pair<std::uintptr_t, Heap*>, std::less<>>;
+  /// All heaps by stream, of which one may have any number, and by their own number. Parked heaps
+  /// are Heap::kNobodys.
+  using ByStream = std::map<std::pair<std::uintptr_t, std::size_t>, Heap*>;
   ByStream by_stream_ CISTERN_GUARDED_BY(mutex_);
   mutable Mutex list_mutex_{LockRank::kHeapList};
   // Both by number; changed by writers alone.
