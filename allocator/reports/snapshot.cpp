@@ -54,7 +54,8 @@ class HeapWalk {
     for (std::size_t i = 0;; ++i) {
       const MutexLock lock(heap_.mutex());
       if (i >= heap_.caches().size()) return;
-      flushHeld(*heap_.caches()[i]);
+      const StillCaches still(heap_);
+      heap_.caches()[i]->flush();
     }
   }
 

@@ -127,8 +127,7 @@ void CachedBlocks::release(Block& block, WhoFreed who) noexcept {
                       who.thread() ? who.thread() : owner_);
   ownership::leaveToHeap(block, heap_->stream());
   heap_->release(block, ground_->tick.load(std::memory_order_relaxed), Heap::Freed::kFromCache);
-  LowWater& low_water = heap_->lowWater();
-  if (low_water.isDue(heap_->busyBytes() - bytes())) low_water.notePassed();
+  (void)heap_->lowWater().fall(heap_->busyBytes() - bytes());
 }
 
 void CachedBlocks::putBack(std::size_t at) noexcept {

@@ -8,14 +8,6 @@
 
 namespace cistern {
 
-/// Empties one cache. Pre: the caller holds the lock of its heap.
-inline void flushHeld(ThreadCache& cache) noexcept {
-  const bool of_other = cache.isOpen() && !cache.isMine();
-  if (of_other) BiasedLock::revokeAll([&](auto visit) { visit(cache.biasedLock()); });
-  cache.flush();
-  if (of_other) cache.biasedLock().restore();
-}
-
 /// While it lives, the owners' biased locks are revoked: an owner that comes goes to the heap's
 /// lock, and waits there. So no owner changes what its cache keeps. Pre: the caller holds the locks
 /// of all the heaps, and does so until it goes.

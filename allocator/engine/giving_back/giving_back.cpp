@@ -13,10 +13,10 @@ namespace cistern {
 
 namespace {
 
-// A flush brought the heap to low water, and its pages have not been sent home yet.
-bool passedLowWater(Heap& heap) noexcept {
+// A flush may have brought the heap to low water, where it held the heap's lock.
+bool isAtLowWater(Heap& heap) noexcept {
   const MutexLock lock(heap.mutex());
-  return heap.lowWater().takePassed(heap.busyBytes());
+  return heap.lowWater().isDue(heap.busyBytes());
 }
 
 // Whether hardly any of its memory is in use, or kept by a thread.
@@ -52,7 +52,7 @@ bool flushCaches(Engine& engine) noexcept {
     any = HeldCaches(heaps).hadAny();
   }
   for (Heap* heap : heaps) {
-    if (passedLowWater(*heap)) engine.pages.sendHome(*heap);
+    if (isAtLowWater(*heap)) engine.pages.sendHome(*heap);
   }
   return any;
 }

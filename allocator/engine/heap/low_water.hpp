@@ -33,13 +33,6 @@ class LowWater {
     if (!pages_moved_) return std::int64_t{1} << 60;
     return busy > mark_ ? std::int64_t(busy - mark_) : 0;
   }
-  /// A cache flush reached low water, where the caller could not act: it holds the heap's lock.
-  void notePassed() { passed_ = true; }
-  /// Whether notePassed() was called, and `busy` bytes in use are still low water with work to do.
-  /// Clears the note.
-  bool takePassed(std::uint64_t busy) {
-    return std::exchange(passed_, false) && pages_moved_ && busy <= mark_;
-  }
   /// Pages have come to the heap, or to other places in it: some may be away from home. To send
   /// them home is the work to do at the next low water.
   void notePagesMoved() { pages_moved_ = true; }
@@ -70,7 +63,6 @@ class LowWater {
   /// `busy` or less.
   void noteReached(std::uint64_t busy) {
     pages_moved_ = busy != 0;
-    passed_ = false;
     mark_ = busy - busy / 8;
     if (busy == 0) high_ = 0;  // what comes next may be another program
     low_ = least_ = before_ = busy;
@@ -83,7 +75,6 @@ class LowWater {
   static constexpr std::uint64_t kNone = UINT64_MAX;
 
   bool pages_moved_ = false;
-  bool passed_ = false;
   unsigned rises_ = 0;
   std::uint64_t high_ = 0;        ///< a high usage once seen; no miss saw more than twice it
   std::uint64_t low_ = kNone;     ///< the least after a free since the last sample
