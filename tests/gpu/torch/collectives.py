@@ -207,8 +207,10 @@ def symmetric(rank, backend):
     import torch.distributed._symmetric_memory as symm_mem
 
     torch, name = rank.torch, rank.group.group_name
-    symm_mem.set_backend(backend)
     made = []
+
+    def choose():
+        symm_mem.set_backend(backend)
 
     def make():
         made.extend(symm_mem.empty(count, dtype=torch.float32, device=rank.device)
@@ -249,6 +251,8 @@ def symmetric(rank, backend):
     def two_shot(tensor):
         return torch.ops.symm_mem.two_shot_all_reduce_(tensor, "sum", name)
 
+    if not rank.case("backend", choose):
+        return
     if rank.case("empty and rendezvous", make) and rank.case("all_reduce", lambda: over(in_place)):
         if backend == "NCCL":
             rank.case("taken anew, all_reduce", anew) and rank.case("one shot", lambda: over(one_shot))
