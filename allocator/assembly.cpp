@@ -1,10 +1,10 @@
 // An allocator is put together: the engine, and what is told of it or comes in from outside. Its
-// verbs are in the libraries below: allocator/engine/caching_allocator.cpp has most.
+// verbs are in the libraries below: allocator/caching_allocator.cpp has most.
 #include <memory>
 
 #include "allocator/base/process.hpp"
 #include "allocator/emptying/emptied_by_command.hpp"
-#include "allocator/engine/cross_stream/cross_stream.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/history/engine_history.hpp"
 #include "allocator/reports/exit_reports.hpp"
 #include "cistern/allocator.hpp"

@@ -9,7 +9,7 @@
 #include "allocator/base/process.hpp"
 #include "allocator/device/per_thread_stream.hpp"
 #include "allocator/engine/backing/imports.hpp"
-#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "cistern/graph.hpp"
 #include "pools/pool_registry.hpp"
 

@@ -1,10 +1,10 @@
 // The verbs of Pools.
-#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
-#include "allocator/engine/reports/accounting.hpp"
-#include "allocator/engine/restoration/restoration.hpp"
+#include "allocator/reports/accounting.hpp"
 #include "cistern/pool.hpp"
 #include "pools/pool_registry.hpp"
+#include "pools/restoration.hpp"
 
 namespace cistern {
 

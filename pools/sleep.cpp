@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "allocator/engine/reports/misuse.hpp"
-#include "allocator/engine/sleep/block_flags.hpp"
+#include "allocator/engine/errors/engine_errors.hpp"
+#include "allocator/sleep/block_flags.hpp"
 #include "cistern/pool.hpp"
 #include "pools/pool_registry.hpp"
 

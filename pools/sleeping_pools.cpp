@@ -12,10 +12,10 @@
 #include "allocator/base/host_limits.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/base/steps.hpp"
-#include "allocator/engine/giving_back/giving_back.hpp"
-#include "allocator/engine/reports/out_of_memory.hpp"
-#include "allocator/engine/sleep/block_flags.hpp"
-#include "allocator/engine/sleep/waking_up.hpp"
+#include "allocator/engine/errors/engine_errors.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
+#include "allocator/sleep/block_flags.hpp"
+#include "allocator/sleep/waking_up.hpp"
 
 namespace cistern {
 

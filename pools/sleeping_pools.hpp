@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/sleep/falling_asleep.hpp"
+#include "allocator/sleep/falling_asleep.hpp"
 #include "cistern/sleep.hpp"
 #include "pools/captured_graphs.hpp"
 #include "pools/pool_users.hpp"

@@ -14,7 +14,7 @@
 #include "allocator/base/process.hpp"
 #include "allocator/base/thread_slots.hpp"
 #include "allocator/emptying/door.hpp"
-#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 
 namespace cistern::emptied_by_command {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/check.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/backing/imports.hpp"
 #include "allocator/engine/core/core.hpp"
@@ -73,6 +74,30 @@ void Engine::addRangesOf(const HeldMemory& held, std::vector<AddressRange>& rang
     if (!at->page->asleep)
       ranges.push_back({at->deviceAddress(), at->deviceAddress() + at->bytes()});
   }
+}
+
+// ---- The invariants ----------------------------------------------------------------------------
+
+void audit(Engine& engine) {
+  const MutexLock lock(engine.pages.mutex());
+  std::uint64_t reserved = 0, in_pages = 0;
+  withAllHeaps(engine, [&](const std::vector<Heap*>& heaps) {
+    for (Heap* heap : heaps) {
+      heap->mutex().assertHeld();
+      heap->audit();
+      reserved += heap->reservedBytes();
+      if (heap->onPages()) in_pages += heap->reservedBytes();
+      forEachSegment(*heap, [&](const HeapSegment& segment) {
+        CISTERN_CHECK(engine.map.find(segment.device_base) == &segment);
+        CISTERN_CHECK(engine.map.find(segment.deviceEnd() - 1) == &segment);
+      });
+      for (const ThreadCache* cache : heap->caches()) cache->blocks().audit();
+    }
+    if (engine.observed.load(std::memory_order_relaxed)) engine.observer->audit(heaps);
+    engine.heaps.audit(heaps);
+    CISTERN_CHECK(reserved <= engine.limit.reserved() + engine.hostPageBytes());
+    engine.pages.audit(in_pages);
+  });
 }
 
 }  // namespace cistern

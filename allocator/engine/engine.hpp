@@ -24,7 +24,7 @@ class Imports;
 /// Each member says itself whether it is thread-safe, and how.
 struct Engine : Core {
   /// The function for a block that has waited for other streams and is ready: putBack, in
-  /// cross_stream/cross_stream.hpp.
+  /// exchange/exchange.hpp.
   using PutBack = std::function<void(Engine&, const PendingFrees::Pending&)>;
   /// As Core's.
   Engine(Device& on, const Options& how, std::uint64_t total, PutBack put_back);
@@ -97,5 +97,9 @@ struct Engine : Core {
  private:
   void emptyCaches() noexcept;
 };
+
+/// Checks the invariants of heaps, caches, pages, the segment map and the limit; aborts on a broken
+/// one.
+void audit(Engine& engine);
 
 }  // namespace cistern

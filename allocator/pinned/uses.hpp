@@ -1,6 +1,6 @@
 // The streams that use each block, and the end of each use. Streams of several devices may use one
 // block. Each device has known streams and pending frees of its own, which are the engine's
-// (allocator/engine/streams).
+// (allocator/engine/events).
 //
 // A block has one record for each device on whose streams it is used. The pending frees of that
 // device take the record for a block. A pending block is free when it has no record left.

@@ -15,10 +15,10 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
 #include "allocator/base/process.hpp"
-#include "allocator/engine/reports/accounting.hpp"
 #include "allocator/history/engine_history.hpp"
 #include "allocator/history/host_stack.hpp"
 #include "allocator/history/label_tree.hpp"
+#include "allocator/reports/accounting.hpp"
 #include "allocator/reports/snapshot.hpp"
 
 namespace cistern {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "allocator/engine/cache/held_caches.hpp"
-#include "allocator/engine/reports/accounting.hpp"
+#include "allocator/engine/errors/engine_errors.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {

@@ -3,9 +3,10 @@
     base < layout, device < engine < history < reports, emptying < allocator's own files
          < pinned, pools, handles < interop
 
-Layout and device do not know each other, nor do pinned, pools and handles, which know the engine but
-nothing of histories, reports and emptying; of interop, trace knows only
-base, recording and programs that and trace, report these and recording, and sharing what programs include of the engine. Tests and benchmarks may include anything.
+Sleep stands on the engine beside history, and only pools know it. Layout and device do not know each
+other, nor do pinned, pools and handles, which know the engine but nothing of histories and emptying.
+Of interop, trace knows only base, recording and programs that and trace, report these and recording,
+and sharing what programs include of the engine. Tests and benchmarks may include anything.
 
 The engine has floors of its own: ENGINE_FLOORS names its rooms, the lowest first. A room includes only
 rooms of lower floors. Rooms of one floor do not know each other.
@@ -39,17 +40,13 @@ ENGINE_ROOM = "allocator/engine/"
 ENGINE_FLOORS = [
     ["ground", "statistics", "events"],
     ["heap"],
-    ["cache", "streams"],
+    ["cache"],
     ["core"],
     ["backing", "pages"],
     ["engine"],
-    ["giving_back", "reports"],
-    ["cross_stream"],
+    ["exchange", "errors"],
     ["capture"],
-    ["overflow"],
     ["paths"],
-    ["restoration", "sharing", "sleep"],
-    ["caching_allocator"],
 ]
 
 # Folder -> what it may include. The longest matching folder counts.
@@ -61,9 +58,10 @@ MAY_INCLUDE = {
     "allocator/history": ENGINE + ["allocator/history"],
     "allocator/reports": ENGINE + ["allocator/history", "allocator/reports"],
     "allocator/emptying": ENGINE + ["allocator/emptying"],
+    "allocator/sleep": ENGINE + ["allocator/sleep"],
     "allocator": ENGINE + ["allocator/history", "allocator/reports", "allocator/emptying"],
     "allocator/pinned": ENGINE + PINNED_DOORS + ["allocator/pinned"],
-    "pools": ENGINE + POOLS_DOORS + ["pools"],
+    "pools": ENGINE + POOLS_DOORS + ["allocator/reports", "allocator/sleep", "pools"],
     "handles": ENGINE + ["cistern/handles", "handles"],
     "interop/trace": BASE + ["interop/trace"],
     "interop/recording": BASE + ["interop/trace", "interop/recording"],

@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/restoration/restoration.hpp"
+#include "allocator/reports/accounting.hpp"
 #include "tests/engine/engine_support.hpp"
 
 namespace cistern::test {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "allocator/engine/cross_stream/cross_stream.hpp"
+#include "allocator/engine/engine.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
-#include "allocator/engine/reports/accounting.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/interposed_device.hpp"
 

@@ -2,8 +2,8 @@
 // captures.
 
 #include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/engine.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
-#include "allocator/engine/reports/accounting.hpp"
 #include "tests/engine/fallbacks_support.hpp"
 
 namespace cistern::test {

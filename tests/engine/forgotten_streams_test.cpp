@@ -3,7 +3,7 @@
 #include <optional>
 #include <thread>
 
-#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/threads.hpp"
 

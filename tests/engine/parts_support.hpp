@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "allocator/engine/core/heap_table.hpp"
-#include "allocator/engine/streams/progress.hpp"
+#include "allocator/engine/core/progress.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/interposed_device.hpp"
 

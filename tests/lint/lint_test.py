@@ -78,7 +78,7 @@ class Planted(unittest.TestCase):
             ("heap/a.hpp", "cache/thread_cache.hpp"),
             ("pages/a.cpp", "engine.hpp"),
             ("backing/a.cpp", "pages/page.hpp"),
-            ("engine.cpp", "giving_back/giving_back.hpp"),
+            ("engine.cpp", "exchange/exchange.hpp"),
             ("nowhere/a.hpp", "heap/heap.hpp"),
         ]:
             text = f'#include "allocator/engine/{included}"\n'
@@ -88,7 +88,7 @@ class Planted(unittest.TestCase):
         for name, included in [
             ("heap/a.hpp", "ground/request.hpp"),
             ("heap/a.hpp", "heap/completion.hpp"),
-            ("caching_allocator.cpp", "paths/fast_path.hpp"),
+            ("paths/a.cpp", "exchange/exchange.hpp"),
         ]:
             self.assert_clean(floors, f"allocator/engine/{name}",
                               f'#include "allocator/engine/{included}"\n')

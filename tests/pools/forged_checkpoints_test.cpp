@@ -3,7 +3,7 @@
 #include <iterator>
 #include <random>
 
-#include "allocator/engine/reports/accounting.hpp"
+#include "allocator/engine/engine.hpp"
 #include "tests/pools/pools_support.hpp"
 
 namespace cistern::test {

@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "tests/pools/pools_support.hpp"
 #include "tests/support/slow_build.hpp"
 

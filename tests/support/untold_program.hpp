@@ -1,5 +1,5 @@
 // A program that uses memory on streams which the allocator is not told of, and that keeps to the
-// two rules of Note [Unrecorded uses] (allocator/engine/streams/progress.hpp) and to nothing more:
+// two rules of Note [Unrecorded uses] (allocator/engine/core/progress.hpp) and to nothing more:
 //
 //   1. Every use of a block is queued before its free.
 //   2. What is allocated on the owner's stream after the free is used after those uses. The program

@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "allocator/base/thread_number.hpp"
-#include "allocator/engine/cross_stream/cross_stream.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/giving_back/giving_back.hpp"
-#include "allocator/engine/reports/misuse.hpp"
+#include "allocator/engine/errors/engine_errors.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 
 namespace cistern {
 Recording::Recording(Engine& engine, Pool& pool, Stream origin)

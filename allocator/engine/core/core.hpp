@@ -18,6 +18,7 @@
 #include "allocator/engine/cache/cache_table.hpp"
 #include "allocator/engine/cache/held_caches.hpp"
 #include "allocator/engine/core/heap_table.hpp"
+#include "allocator/engine/core/progress.hpp"
 #include "allocator/engine/events/event_pool.hpp"
 #include "allocator/engine/events/known_streams.hpp"
 #include "allocator/engine/ground/limit.hpp"
@@ -25,7 +26,6 @@
 #include "allocator/engine/ground/observer.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
 #include "allocator/engine/statistics/totals.hpp"
-#include "allocator/engine/streams/progress.hpp"
 #include "cistern/device.hpp"
 #include "cistern/options.hpp"
 

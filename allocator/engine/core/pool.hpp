@@ -136,8 +136,9 @@ class Pool {
   std::atomic<bool> lends{false};
   bool lendsNow() const { return lends && stage() == Stage::kLive; }
 
-  /// Whether its memory is away for a while (engine/sleep): it serves no request, and no capture,
-  /// checkpoint or export. Changes under the page backing's lock, or to true before it is taken.
+  /// Whether its memory is away for a while (allocator/sleep): it serves no request, and no
+  /// capture, checkpoint or export. Changes under the page backing's lock, or to true before it is
+  /// taken.
   std::atomic<bool> asleep{false};
   /// How often it was put to sleep. Whoever read it before a request knows after it whether the
   /// pool slept meanwhile, also if it is awake again.

@@ -155,8 +155,8 @@ class alignas(64) Heap : public HeapIdentity {
   /// withdraw(), if the heap has no pages, or segment, for other heaps.
   void withdrawIfEmpty() noexcept CISTERN_REQUIRES(mutex());
 
-  // ---- Sleep (engine/sleep). A heap that sleeps has blocks in use and holes, and nothing free: a
-  // block that is freed becomes a hole. Its memory may be away.
+  // ---- Sleep (allocator/sleep). A heap that sleeps has blocks in use and holes, and nothing free:
+  // a block that is freed becomes a hole. Its memory may be away.
 
   bool asleep() const CISTERN_REQUIRES(mutex()) { return (attention_ & kAsleep) != 0; }
   /// All that is free becomes holes. Throws std::bad_alloc, changing nothing. Pre: its memory is

@@ -80,7 +80,7 @@ class PageBacking {
   /// The device's last answer about pages and addresses. It has a lock of its own.
   const LastAnswer& answers() const CISTERN_NO_TSA { return state_.answers; }
 
-  /// For engine/sleep, which takes pages away for a while, and engine/restoration.
+  /// For allocator/sleep, which takes pages away for a while, and pools/restoration.
   pages::State& state() CISTERN_REQUIRES(mutex_) { return state_; }
 
   PageCounts counts() const;

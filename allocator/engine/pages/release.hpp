@@ -53,7 +53,7 @@ Background::Next clearUp(State& state, bool all) noexcept;
 void drainLater(State& state, Heap& heap);
 
 // ---- Pages that go to sleep, and come back (sleeping.cpp): the part that knows mappings and the
-// device. engine/sleep says which, and keeps their contents.
+// device. allocator/sleep says which, and keeps their contents.
 
 /// Whether work may still go through a mapping of the page that nobody holds and that blocks do not
 /// lie in. Asks the streams.

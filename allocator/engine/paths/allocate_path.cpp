@@ -1,8 +1,8 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/errors/engine_errors.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
-#include "allocator/engine/reports/out_of_memory.hpp"
 
 namespace cistern::slow_path {
 namespace {

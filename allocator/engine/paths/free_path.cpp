@@ -1,11 +1,10 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/base/thread_number.hpp"
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/cross_stream/cross_stream.hpp"
-#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/errors/engine_errors.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
-#include "allocator/engine/reports/misuse.hpp"
 
 namespace cistern::slow_path {
 namespace {

@@ -11,12 +11,9 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/backing/imports.hpp"
 #include "allocator/engine/capture/recording.hpp"
-#include "allocator/engine/cross_stream/cross_stream.hpp"
-#include "allocator/engine/giving_back/giving_back.hpp"
-#include "allocator/engine/overflow/overflow.hpp"
+#include "allocator/engine/errors/engine_errors.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
-#include "allocator/engine/reports/accounting.hpp"
-#include "allocator/engine/reports/out_of_memory.hpp"
 
 namespace cistern::slow_path {
 namespace {

@@ -25,6 +25,27 @@ Heap& heapFor(Engine& engine, const Request& request);
 /// std::bad_alloc; what a callback or a pool's source throws.
 Block& fallBack(Engine& engine, Heap& heap, const Request& request);
 
+// ---- Host memory for what the device has no room for (overflow.cpp). Beside a stream's heap in a
+// pool lies another, of pages of host memory, which holds such blocks. A large block there has
+// pages of the device as far as there are some, and pages of the host for the rest
+// (pages/sources.cpp). Each of these is a step of a miss. Pre: no heap's lock is held. They throw
+// std::bad_alloc.
+
+/// Whether host memory may serve the request: overflow is on, and the pool has pages of the device.
+inline bool mayOverflow(const Engine& engine, const Request& request) {
+  return engine.overflow.limit() > 0 && request.pool->onPages() &&
+         request.pool->location() == Location::kDevice;
+}
+/// A block of host memory that lies free, or null. No page is made.
+Block* fromFreeHostMemory(Engine& engine, const Request& request);
+/// A block of host memory, for which pages are made, or null. It prints a line at the first.
+Block* fromNewHostMemory(Engine& engine, const Request& request);
+/// Gives back all that lies free, as emptyCache does, if that and what may still be made are enough
+/// for the request. Then the same as fromNewHostMemory. For a request that would be refused.
+Block* fromAllGivenBack(Engine& engine, const Request& request);
+
+// ---- Frees
+
 /// Takes a block back. `recent`: the block, if the thread was handed it lately; or null.
 void free(Engine& engine, void* pointer, const void* caller, Block* recent) noexcept;
 /// Takes back a block that was not looked up in the caches.

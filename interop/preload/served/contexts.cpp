@@ -9,7 +9,7 @@
 
 #include "allocator/base/printable.hpp"
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "interop/preload/process/preload_settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/record/run_history.hpp"

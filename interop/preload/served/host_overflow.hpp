@@ -1,6 +1,6 @@
 // Memory of the host for requests that a device has no room for (`cistern run --overflow`).
 //
-// The allocator makes pages there once it finds nothing else (allocator/engine/overflow). It does
+// The allocator makes pages there once it finds nothing else (allocator/engine/paths). It does
 // not know the memory that other contexts of the device keep, or the frees that cool. Those come
 // first. Besides, a device that refuses a page may not be full: another thread may have its turn
 // (last_resort.hpp). So a thread takes a turn of its own before it comes to the host's memory.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "allocator/engine/giving_back/giving_back.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

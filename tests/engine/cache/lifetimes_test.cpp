@@ -7,7 +7,7 @@
 #include <set>
 
 #include "allocator/engine/paths/slow_path.hpp"
-#include "allocator/engine/restoration/restoration.hpp"
+#include "allocator/reports/accounting.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 #include "tests/support/threads.hpp"
 

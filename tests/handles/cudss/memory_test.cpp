@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "allocator/engine/engine.hpp"
-#include "allocator/engine/restoration/restoration.hpp"
+#include "allocator/reports/accounting.hpp"
 #include "cistern/handles/cudss.hpp"
 #include "cistern/handles/library.hpp"
 #include "handles/memory_source.hpp"
