@@ -54,11 +54,40 @@ struct Miss {
 
 using Step = Block* (*)(Miss& miss);
 
+/// The requests that try a step. A capture neither waits nor gives back.
+enum class For : std::uint8_t {
+  kAll,
+  kCapture,
+  kProgram,       ///< those outside of captures
+  kUnderPressure  ///< the same, one thread at a time: with pressure_mutex held
+};
+
+/// The memory of the pools whose requests try a step. A pool may go from pages to segments on the
+/// way: PoolTable::leavePages.
+enum class In : std::uint8_t { kEither, kPages, kSegments };
+
+struct Rung {
+  Step step;
+  For whom = For::kAll;
+  In memory = In::kEither;
+};
+
+Block* tried(const Rung& rung, Miss& miss) {
+  const Request& request = miss.request;
+  if (rung.memory != In::kEither && request.pool->onPages() != (rung.memory == In::kPages))
+    return nullptr;
+  const bool captured = request.capture != nullptr;
+  if (rung.whom != For::kAll && captured != (rung.whom == For::kCapture)) return nullptr;
+  if (rung.whom != For::kUnderPressure) return rung.step(miss);
+  const MutexLock lock(miss.engine.pressure_mutex);
+  return rung.step(miss);
+}
+
 /// The block of the first step that finds one; null if none does.
 template <std::size_t N>
-Block* firstOf(const Step (&steps)[N], Miss& miss) {
-  for (const Step step : steps) {
-    if (Block* const block = step(miss)) return block;
+Block* firstOf(const Rung (&rungs)[N], Miss& miss) {
+  for (const Rung& rung : rungs) {
+    if (Block* const block = tried(rung, miss)) return block;
   }
   return nullptr;
 }
@@ -91,55 +120,50 @@ Block* afterGarbageCollection(Miss& miss) {
 }
 
 // kComplete takes other heaps' pages only if their last use is complete. kQueued takes, at last,
-// also pages whose last use is queued: the stream waits for it.
-Block* morePages(Engine& engine, Heap& heap, const Request& request) {
-  if (request.capture) return engine.pages.place(heap, request, PagesFrom::kComplete);
-  if (engine.pools.anyLenders(request)) {
-    if (Block* block = engine.pages.place(heap, request, PagesFrom::kComplete)) return block;
-    if (Block* block = takeFromLenders(engine, heap, request)) return block;
+// also pages whose last use is queued: the stream waits for it. A device may claim pages and refuse
+// each: then memory comes in segments from the first request on.
+Block* morePages(Miss& miss) {
+  Engine& engine = miss.engine;
+  const Request& request = miss.request;
+  const auto place = [&](PagesFrom from) { return engine.pages.place(miss.heap, request, from); };
+  if (request.capture || engine.pools.anyLenders(request)) {
+    if (Block* block = place(PagesFrom::kComplete)) return block;
   }
-  return engine.pages.place(heap, request, PagesFrom::kQueued);
+  if (!request.capture) {
+    if (Block* block = takeFromLenders(engine, miss.heap, request)) return block;
+    if (Block* block = place(PagesFrom::kQueued)) return block;
+  }
+  if (engine.pages.areRefused()) engine.pools.leavePages();
+  return nullptr;
 }
 
 // Whether other streams' work is complete is no matter for a source before memory is short. Those
 // who register its segments with other processes need the same segments in each, in one order.
-Block* moreSegments(Engine& engine, Heap& heap, const Request& request) {
-  if (request.pool->source() != nullptr) return engine.segments.grow(heap, request);
-  if (Block* block = takeComplete(engine, heap, request, Extent::kSegments)) return block;
+Block* moreSegments(Miss& miss) {
+  Engine& engine = miss.engine;
+  const Request& request = miss.request;
+  if (request.pool->source() != nullptr) return engine.segments.grow(miss.heap, request);
+  if (Block* block = takeComplete(engine, miss.heap, request, Extent::kSegments)) return block;
   const bool waits =
       engine.options.cross_stream_reuse == CrossStreamReuse::kWait && engine.progress.ordersSoon();
   if (waits && !request.capture) {
-    if (Block* block = loanInOrder(engine, heap, request)) return block;
+    if (Block* block = loanInOrder(engine, miss.heap, request)) return block;
   }
-  return engine.segments.grow(heap, request);
-}
-
-// A device may claim pages and refuse each: then memory comes in segments from the first request
-// on.
-Block* moreMemory(Miss& miss) {
-  Engine& engine = miss.engine;
-  if (miss.request.pool->onPages()) {
-    Block* const block = morePages(engine, miss.heap, miss.request);
-    if (block != nullptr || !engine.pages.areRefused()) return block;
-    engine.pools.leavePages();
-  }
-  return moreSegments(engine, miss.heap, miss.request);
+  return engine.segments.grow(miss.heap, request);
 }
 
 // A request that would else be refused pays for all blocks that wait for events. Blocks whose pool
 // is being captured into may then have to wait for all streams. A second round picks these up.
 Block* afterAllEvents(Miss& miss) {
-  constexpr Step kFound[] = {search, moreMemory};
+  constexpr Rung kFound[] = {
+      {search}, {morePages, For::kAll, In::kPages}, {moreSegments, For::kAll, In::kSegments}};
   for (int times = 0; times < 2 && miss.engine.pending.poll(); ++times) {
     if (Block* block = firstOf(kFound, miss)) return block;
   }
   return nullptr;
 }
 
-Block* growTightly(Miss& miss) {
-  if (miss.request.pool->onPages()) return nullptr;
-  return miss.engine.segments.grow(miss.heap, miss.request, true);
-}
+Block* growTightly(Miss& miss) { return miss.engine.segments.grow(miss.heap, miss.request, true); }
 
 Block* partsOfOthers(Miss& miss) {
   if (Block* block = takeComplete(miss.engine, miss.heap, miss.request, Extent::kParts))
@@ -149,18 +173,17 @@ Block* partsOfOthers(Miss& miss) {
 
 // Whole pages of other streams were asked for already.
 Block* partsOfOthersPages(Miss& miss) {
-  constexpr Step kParts[] = {search, partsOfOthers};
-  return miss.request.pool->onPages() ? firstOf(kParts, miss) : nullptr;
+  Block* const block = search(miss);
+  return block ? block : partsOfOthers(miss);
 }
 
-Block* fromLenders(Miss& miss) {
-  return miss.request.capture ? nullptr : takeFromLenders(miss.engine, miss.heap, miss.request);
-}
+Block* fromLenders(Miss& miss) { return takeFromLenders(miss.engine, miss.heap, miss.request); }
 
 // Small and large blocks are kept apart so that a small one does not hold a large page. That is
 // worth less than the request.
 Block* fromOtherKind(Miss& miss) {
-  constexpr Step kFree[] = {fromCapture, search, partsOfOthers, fromLenders};
+  constexpr Rung kFree[] = {
+      {fromCapture, For::kCapture}, {search}, {partsOfOthers}, {fromLenders, For::kProgram}};
   Request request = miss.request;
   request.kind = request.kind == SizeKind::kSmall ? SizeKind::kLarge : SizeKind::kSmall;
   Miss other{miss.engine, miss.heap, request};
@@ -176,11 +199,17 @@ Block* fromHost(Miss& miss) {
 
 // ---- Under pressure -----------------------------------------------------------------------------
 
+Block* afterMakingRoom(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
+  if (Block* block = search(miss)) return block;
+  return makeRoomFor(miss.engine, miss.request) ? morePages(miss) : nullptr;
+}
+
 // Giving a segment back waits for all queued work. So if there is such work, other streams' memory
 // comes first. Otherwise it comes last: taken in parts it falls to pieces.
 Block* afterGivingSegmentsBack(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
-  constexpr Step kAtLast[] = {growTightly, fromLenders};
+  constexpr Rung kAtLast[] = {{growTightly}, {fromLenders}};
   Engine& engine = miss.engine;
+  if (Block* block = search(miss)) return block;
   const bool idle = streamsAreIdle(engine);
   if (Block* block = idle ? nullptr : partsOfOthers(miss)) return block;
   engine.retries.fetch_add(1, std::memory_order_relaxed);
@@ -191,14 +220,11 @@ Block* afterGivingSegmentsBack(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure
   return idle ? partsOfOthers(miss) : nullptr;
 }
 
-Block* afterMakingRoom(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
-  if (Block* block = search(miss)) return block;
-  if (!miss.request.pool->onPages()) return afterGivingSegmentsBack(miss);
-  return makeRoomFor(miss.engine, miss.request) ? moreMemory(miss) : nullptr;
-}
-
-constexpr Step kRoom[] = {partsOfOthersPages, afterMakingRoom};
-constexpr Step kWhatThereIsNow[] = {moreMemory, partsOfOthersPages, afterMakingRoom};
+constexpr Rung kWhatThereIsNow[] = {{morePages, For::kAll, In::kPages},
+                                    {moreSegments, For::kAll, In::kSegments},
+                                    {partsOfOthersPages, For::kAll, In::kPages},
+                                    {afterMakingRoom, For::kAll, In::kPages},
+                                    {afterGivingSegmentsBack, For::kAll, In::kSegments}};
 
 // If `wait()` finds nothing to wait for, other threads have released the blocks by then. This
 // thread then searches once more. If no block waits before a round, the step ends.
@@ -208,8 +234,8 @@ Block* afterPending(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
     engine.waits.fetch_add(1, std::memory_order_relaxed);
     if (!engine.pending.wait()) return search(miss);  // others have released it
     if (Block* block = search(miss)) return block;
-    Block* const block =
-        miss.request.pool->onPages() ? firstOf(kWhatThereIsNow, miss) : firstOf(kRoom, miss);
+    Block* const block = miss.request.pool->onPages() ? firstOf(kWhatThereIsNow, miss)
+                                                      : afterGivingSegmentsBack(miss);
     if (block != nullptr) return block;
   }
   return nullptr;
@@ -289,19 +315,6 @@ Block* afterEarlyCallbacks(Miss& miss) {
 
 // ---- The ladder ---------------------------------------------------------------------------------
 
-/// The requests that try a step. A capture neither waits nor gives back.
-enum class For : std::uint8_t {
-  kAll,
-  kCapture,
-  kProgram,       ///< those outside of captures
-  kUnderPressure  ///< the same, one thread at a time: with pressure_mutex held
-};
-
-struct Rung {
-  Step step;
-  For whom = For::kAll;
-};
-
 // The order is the rule. Steps that cost the program nothing come first, then steps that cost
 // calls. Then come steps that take memory others may need. Then come steps that make the host wait.
 // Then small and large memory are mixed. Last come what other threads have in hand, host memory,
@@ -317,16 +330,18 @@ constexpr Rung kLadder[] = {
     // what was unused for long, where a threshold is set
     {afterGarbageCollection, For::kProgram},
     // pages moved or made; segments adopted or made
-    {moreMemory},
+    {morePages, For::kAll, In::kPages},
+    {moreSegments, For::kAll, In::kSegments},
     // all blocks whose last use on other streams is complete by now
     {afterAllEvents},
     // a segment just as large as need be
-    {growTightly, For::kCapture},
+    {growTightly, For::kCapture, In::kSegments},
     // parts of other streams' memory: complete ones, or parts that the stream is made to wait for
     {partsOfOthers, For::kCapture},
-    {partsOfOthersPages, For::kProgram},
+    {partsOfOthersPages, For::kProgram, In::kPages},
     // room made by giving back; with segments, parts of other streams' memory too
-    {afterMakingRoom, For::kUnderPressure},
+    {afterMakingRoom, For::kUnderPressure, In::kPages},
+    {afterGivingSegmentsBack, For::kUnderPressure, In::kSegments},
     // what the program can give up, where host memory is next
     {afterEarlyCallbacks},
     // host memory that an earlier overflow has left
@@ -350,14 +365,6 @@ constexpr Rung kLadder[] = {
     // what the program can give up
     {afterCallbacks},
 };
-
-Block* tried(const Rung& rung, Miss& miss) {
-  const bool captured = miss.request.capture != nullptr;
-  if (rung.whom != For::kAll && captured != (rung.whom == For::kCapture)) return nullptr;
-  if (rung.whom != For::kUnderPressure) return rung.step(miss);
-  const MutexLock lock(miss.engine.pressure_mutex);
-  return rung.step(miss);
-}
 
 /// Null: nothing serves.
 Block* climb(Miss& miss) {
