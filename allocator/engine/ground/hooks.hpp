@@ -62,10 +62,10 @@ class HookList {
   /// Throws std::bad_alloc and, for an empty function, InvalidArgument, changing nothing.
   HookId add(Hook hook) {
     if (!hook) throw InvalidArgument(std::string(verb_) + ": the function is empty");
-    const Entry entry{nextHookId(), std::make_shared<Kept>(std::move(hook))};
+    const auto kept = std::make_shared<Kept>(std::move(hook));
     const MutexLock lock(mutex_);
-    change([&](Entries& entries) { entries.push_back(entry); });
-    return entry.id;
+    change([&](Entries& entries) { entries.push_back(kept); });
+    return kept->id;
   }
   /// Takes one away. Returns when no other thread is in a call that it is part of. Then what it
   /// uses may be destroyed. A thread that is in such a call itself does not wait. False if the list
@@ -74,16 +74,14 @@ class HookList {
     std::shared_ptr<Kept> gone;
     {
       const MutexLock lock(mutex_);
-      const auto found = std::ranges::find(*hooks_, id, &Entry::id);
+      const auto found = std::ranges::find(*hooks_, id, &Kept::id);
       if (found == hooks_->end()) return false;
-      gone = found->kept;
+      gone = *found;
       if (hooks_->size() == 1) {  // takes no host memory
         hooks_ = none_;
         any_ = false;
       } else {
-        change([&](Entries& entries) {
-          std::erase_if(entries, [id](const Entry& entry) { return entry.id == id; });
-        });
+        change([&](Entries& entries) { std::erase(entries, gone); });
       }
     }
     if (HookScope::inside(this)) return true;
@@ -93,14 +91,10 @@ class HookList {
   /// Keeps this one alone from now on; none if it is empty. Throws std::bad_alloc, changing
   /// nothing.
   void set(Hook hook) {
-    Hooks only = none_;
-    if (hook) {
-      const Entry entry{nextHookId(), std::make_shared<Kept>(std::move(hook))};
-      only = std::make_shared<const Entries>(1, entry);
-    }
+    Entries only;  // then those of before, which go without the lock
+    if (hook) only.push_back(std::make_shared<Kept>(std::move(hook)));
     const MutexLock lock(mutex_);
-    hooks_.swap(only);
-    any_ = !hooks_->empty();
+    change([&](Entries& entries) { entries.swap(only); });
   }
   /// Whether any has answered yes, or, if they answer nothing, whether there is any. An exception
   /// of one leaves this, and those after it are not called.
@@ -132,14 +126,11 @@ class HookList {
  private:
   struct Kept {
     explicit Kept(Hook given) : hook(std::move(given)) {}
+    const HookId id = nextHookId();
     const Hook hook;
     std::atomic<std::uint32_t> calls{0};  ///< of the list, that it is part of and are under way
   };
-  struct Entry {
-    HookId id;
-    std::shared_ptr<Kept> kept;
-  };
-  using Entries = std::vector<Entry>;
+  using Entries = std::vector<std::shared_ptr<Kept>>;
   /// The list is replaced whole when it changes, so that calling them takes no copy. A copy of a
   /// function may take host memory, and some are called when the host may have none.
   using Hooks = std::shared_ptr<const Entries>;
@@ -156,12 +147,12 @@ class HookList {
     explicit Call(HookList& list) : scope(&list) {
       const MutexLock lock(list.mutex_);
       hooks = list.hooks_;
-      for (const Entry& entry : *hooks) ++entry.kept->calls;
+      for (const auto& kept : *hooks) ++kept->calls;
     }
     ~Call() {
-      for (const Entry& entry : *hooks) {
-        --entry.kept->calls;
-        entry.kept->calls.notify_all();
+      for (const auto& kept : *hooks) {
+        --kept->calls;
+        kept->calls.notify_all();
       }
     }
     Call(const Call&) = delete;
@@ -174,7 +165,7 @@ class HookList {
   void visit(Visit visit_hook) {
     if (!any_ || (!nests_ && HookScope::inside(this))) return;
     const Call call(*this);
-    for (const Entry& entry : *call.hooks) visit_hook(entry.kept->hook);
+    for (const auto& kept : *call.hooks) visit_hook(kept->hook);
   }
 
   const char* const verb_;
