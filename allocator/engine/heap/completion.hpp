@@ -41,9 +41,17 @@ struct Epochs {
   bool contain(std::uint64_t epoch) const { return first <= epoch && epoch <= last; }
 };
 
-class EpochClock {
+class Completion {
  public:
-  explicit EpochClock(std::uint64_t first_epoch) : epoch_(first_epoch) {}
+  using Answer = EventPool::Answer;
+  /// The most marks that are under way at once.
+  static constexpr std::size_t kMostMarks = bound(16);
+  /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last mark. A
+  /// smaller part would make more marks than can be under way. They would replace each other, and
+  /// each costs a query of all streams.
+  static constexpr std::uint64_t kMarksOfAll = kMostMarks;
+
+  explicit Completion(std::uint64_t first_epoch) : epoch_(first_epoch) {}
 
   /// The present epoch.
   std::uint64_t now() const { return epoch_; }
@@ -72,32 +80,13 @@ class EpochClock {
   }
   /// The next epoch has no stamp: all free blocks must get new ones (Heap::endedEpoch).
   bool ranOut() const { return epoch_ - base_ == UINT32_MAX; }
-  /// From now on kFirst means the present epoch.
-  void moveBase() noexcept { base_ = epoch_ - 1; }
-  static constexpr std::uint32_t kComplete = 0, kFirst = 1;
-  /// Checks what is promised above; aborts if it does not hold.
-  void audit() const {
-    CISTERN_CHECK(completed_ < epoch_);
-    CISTERN_CHECK(base_ < epoch_ && epoch_ - base_ <= UINT32_MAX);
+  /// From now on kFirst means the present epoch. Incomplete blocks then count as freed in that,
+  /// which no mark covers yet.
+  void moveBase() noexcept {
+    base_ = epoch_ - 1;
+    freed_ = true;
   }
-
- private:
-  std::uint64_t epoch_;
-  std::uint64_t base_ = 0;
-  std::uint64_t completed_ = 0;
-};
-
-class Completion : public EpochClock {
- public:
-  using Answer = EventPool::Answer;
-  /// The most marks that are under way at once.
-  static constexpr std::size_t kMostMarks = bound(16);
-  /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last mark. A
-  /// smaller part would make more marks than can be under way. They would replace each other, and
-  /// each costs a query of all streams.
-  static constexpr std::uint64_t kMarksOfAll = kMostMarks;
-
-  using EpochClock::EpochClock;
+  static constexpr std::uint32_t kComplete = 0, kFirst = 1;
 
   /// Notes that all ended epochs are complete and that no capture is under way. The heap is about
   /// to become another stream's. Pre: not isAsked().
@@ -110,12 +99,6 @@ class Completion : public EpochClock {
 
   // ---- Frees: whether there were any
 
-  /// Moves the base of stamps. Incomplete blocks then count as freed in the present epoch, which no
-  /// mark covers yet.
-  void moveBase() noexcept {
-    EpochClock::moveBase();
-    freed_ = true;
-  }
   void noteFreed(std::uint64_t bytes = 0) noexcept {
     freed_ = true;
     freed_bytes_ += bytes;
@@ -214,7 +197,8 @@ class Completion : public EpochClock {
 
   /// Checks what is promised above; aborts if it does not hold.
   void audit() const {
-    EpochClock::audit();
+    CISTERN_CHECK(completed_ < epoch_);
+    CISTERN_CHECK(base_ < epoch_ && epoch_ - base_ <= UINT32_MAX);
     CISTERN_CHECK(under_way_ <= kMostMarks);
     for (std::size_t i = 0; i < under_way_; ++i) {
       const bool last = i + 1 == under_way_;
@@ -231,6 +215,9 @@ class Completion : public EpochClock {
   /// After a search, enough early marks to cover the heap twelve times.
   static constexpr std::uint8_t kMostFreeMarks = bound(12 * kMarksOfAll);
 
+  std::uint64_t epoch_;
+  std::uint64_t base_ = 0;
+  std::uint64_t completed_ = 0;
   std::uint32_t captured_ = 0;
   bool freed_ = false;
   bool busy_ = false;            ///< a thread is recording or asking, outside the lock

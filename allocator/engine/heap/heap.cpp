@@ -52,10 +52,8 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   return block;
 }
 
-Block* Heap::allocate(const Request& request) { return allocateBest(request); }
-
-Block* Heap::allocateMovingIn(const Request& request) {
-  if (request.kind == SizeKind::kSmall || !rounds_.movesIn()) return allocate(request);
+Block* Heap::allocate(const Request& request) {
+  if (request.kind == SizeKind::kSmall || !rounds_.movesIn()) return allocateBest(request);
   const Address from = rounds_.frozenFrom();
   Block* const free = large_.bestFitIf(
       request.granules, [from](const Block& block) { return block.address() >= from; });
@@ -80,8 +78,7 @@ Block* Heap::allocateAsBefore(const Request& request, bool& elsewhere) {
   elsewhere = isFreezeDue();
   if (elsewhere) return nullptr;
   const Address at = rounds_.placeOf(request.granules), end = at + request.rounded();
-  if (rounds_.movesIn()) return allocateMovingIn(request);
-  if (at == 0) return allocate(request);
+  if (at == 0 || rounds_.movesIn()) return allocate(request);
   Block* free = large_.freeBlocks().bestFit(request.granules);
   if (free == nullptr || free->address() != at) {
     free = large_.bestFitIf(request.granules, [at, end](const Block& block) {
@@ -117,8 +114,10 @@ void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {
     pending ? observer_->usesEnded(deviceAddress(block))
             : observer_->freed(deviceAddress(block), false);
   }
-  if (!awake) [[unlikely]]
-    return vacate(block, gone);
+  if (!awake) [[unlikely]] {
+    (void)own.vacate(block);
+    return own.count(gone);
+  }
   noteFree(segment.kind, {segment, block.address(), block.end(), at},
            segment.kind == SizeKind::kLarge ? block.bytes() : 0);
   const Block* whole = own.release(block, at);
@@ -230,12 +229,6 @@ void Heap::fallAsleep() {
 void Heap::wake() noexcept {
   set(kAsleep, false);
   if (board() != nullptr) board()->setOffering(*this, true);
-}
-
-void Heap::vacate(Block& block, const Counts& gone) noexcept {
-  CountedLayout& own = layout(segmentOf(block).kind);
-  (void)own.vacate(block);
-  own.count(gone);
 }
 
 // ---- Epochs, and another stream -----------------------------------------------------------------

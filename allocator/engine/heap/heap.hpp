@@ -83,14 +83,13 @@ class alignas(64) Heap : public HeapIdentity {
 
   // ---- Blocks
 
-  /// A block for the request out of this heap's free memory, or null. Counts it.
+  /// A block for the request out of this heap's free memory, or null. Counts it. In a heap that
+  /// moves in (Rounds), a large block lies at its new places.
   Block* allocate(const Request& request) CISTERN_REQUIRES(mutex());
   /// allocate(), for a hit: where the request was placed two rounds ago (Rounds), if that is free.
   /// Null, and `elsewhere`, if the request had a place and it is not: pages may come back there
   /// (PageBacking::placeAsBefore).
   Block* allocateAsBefore(const Request& request, bool& elsewhere) CISTERN_REQUIRES(mutex());
-  /// allocate(), but in a heap that moves in (Rounds) only out of memory at its new places.
-  Block* allocateMovingIn(const Request& request) CISTERN_REQUIRES(mutex());
   /// A block out of one free block of this heap, for a request of any stream. Counts it. The block
   /// begins at `at`, if that is given. Then [at, at + request.rounded()) lies in the free block.
   Block* allocateFrom(Block& free, const Request& request, std::optional<Address> at = {})
@@ -249,7 +248,6 @@ class alignas(64) Heap : public HeapIdentity {
     attention_ = std::uint8_t(on ? attention_ | what : attention_ & ~what);
   }
   bool attend() noexcept CISTERN_REQUIRES(mutex());
-  void vacate(Block& block, const Counts& gone) noexcept CISTERN_REQUIRES(mutex());
 
   CountedLayout small_ CISTERN_GUARDED_BY(mutex());
   CountedLayout large_ CISTERN_GUARDED_BY(mutex());

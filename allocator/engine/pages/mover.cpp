@@ -73,7 +73,7 @@ Block* Mover::placeAsBefore() {
   {
     const MutexLock lock(heap_.mutex());
     if (heap_.isFreezeDue() && freeze()) [[unlikely]]
-      return heap_.allocateMovingIn(request_);
+      return heap_.allocate(request_);
     const Address at = heap_.rounds().placeOf(request_.granules);
     std::optional<Window> window;
     if (at != 0) {
@@ -103,7 +103,7 @@ std::optional<Window> Mover::findWindow(bool fresh_only, Heap* beside) {
 
 // Pages of the heap beside come before anything that takes a device call.
 Block* Mover::takeWindow(bool fresh_only, bool& found, Heap* beside) {
-  if (Block* block = heap_.allocateMovingIn(request_)) return block;  // another has made room
+  if (Block* block = heap_.allocate(request_)) return block;  // another has made room
   frozen_ = heap_.rounds().frozen();
   auto window = findWindow(fresh_only, nullptr);
   const bool lacks = !window || window->units_to_map > 0;

@@ -27,7 +27,7 @@ inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request, bool& 
   Block* block = heap.allocateAsBefore(request, elsewhere);
   while (block == nullptr && !elsewhere && !without(Mechanism::kStacksFirst) &&
          cache->blocks().flushSome(request.kind))
-    block = heap.allocateMovingIn(request);
+    block = heap.allocate(request);
   if (block != nullptr) cache->blocks().own(*block);
   return block;
 }

@@ -96,7 +96,7 @@ Block* firstOf(const Rung (&rungs)[N], Miss& miss) {
 
 Block* search(Miss& miss) {
   const MutexLock lock(miss.heap.mutex());
-  return miss.heap.allocateMovingIn(miss.request);
+  return miss.heap.allocate(miss.request);
 }
 
 Block* fromCapture(Miss& miss) {
