@@ -49,20 +49,21 @@ class StillCaches {
 /// The caches are still, and empty.
 class HeldCaches : public StillCaches {
  public:
-  explicit HeldCaches(std::span<Heap* const> heaps) noexcept : StillCaches(heaps) { flush(); }
-  explicit HeldCaches(Heap& heap) noexcept : StillCaches(heap) { flush(); }
+  using StillCaches::StillCaches;
   /// Whether there was anything in them.
   bool hadAny() const { return any_; }
 
  private:
-  void flush() noexcept {
-    forEachCache([this](ThreadCache& cache) {
-      any_ |= cache.keepsAny();
+  bool flush() const noexcept {
+    bool any = false;
+    forEachCache([&](ThreadCache& cache) {
+      any |= cache.keepsAny();
       cache.flush();
     });
+    return any;
   }
 
-  bool any_ = false;
+  const bool any_ = flush();
 };
 
 }  // namespace cistern
