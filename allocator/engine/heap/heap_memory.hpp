@@ -45,7 +45,7 @@ class CountedLayout : public Layout {
   void countBacking(std::uint64_t bytes, int sign, bool real, bool refused = false) noexcept {
     pieces_ += std::uint64_t(sign);
     reserved_bytes_ += std::uint64_t(sign) * bytes;
-    if (real) statistics_.countBacking(kind_, sign, sign * std::int64_t(bytes), refused);
+    if (real) statistics_.countBacking(kind_, bytes, sign, sign > 0 && !refused);
   }
   std::uint64_t reservedBytes() const { return reserved_bytes_; }
   /// The present value of each statistic. Pre: the heap's caches are held still. Walks all blocks.

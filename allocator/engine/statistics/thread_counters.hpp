@@ -64,7 +64,6 @@ struct Counts {
     return each(a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
   }
   bool anyNegative() const { return (blocks | bytes | requested | split_blocks | split_bytes) < 0; }
-  bool any() const { return (blocks | bytes | requested | split_blocks | split_bytes) != 0; }
   /// As statistics: what the program holds is active.
   StatArray asStats() const {
     StatArray all{};

@@ -226,25 +226,12 @@ void Totals::countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool a
 }
 
 // The counts that threads have not published say nothing of these two.
-void Totals::addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes,
-                        bool taken) noexcept {
-  sums_.add(std::size_t(kind), Stat::kSegment, segments, taken);
-  sums_.add(std::size_t(kind), Stat::kReservedBytes, bytes, taken);
+void Totals::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool taken) noexcept {
+  const MutexLock lock(mutex_);
+  sums_.add(std::size_t(kind), Stat::kSegment, sign, taken);
+  sums_.add(std::size_t(kind), Stat::kReservedBytes, sign * std::int64_t(bytes), taken);
   sums_.raisePeak(Stat::kSegment);
   sums_.raisePeak(Stat::kReservedBytes);
-}
-
-void Totals::countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes,
-                          bool refused) noexcept {
-  const MutexLock lock(mutex_);
-  addBacking(kind, segments, bytes, segments > 0 && !refused);
-}
-
-void Totals::moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept {
-  if (from == to) return;
-  const MutexLock lock(mutex_);
-  addBacking(from, -1, -std::int64_t(bytes), false);
-  addBacking(to, 1, std::int64_t(bytes), false);
 }
 
 // ---- Reading ------------------------------------------------------------------------------------

@@ -54,8 +54,13 @@ class StatSums {
     }
   }
   void add(std::size_t kind, const Counts& by, const Counts& taken) {
-    addTo(now_, kind, by);
-    if (taken.any()) addTo(taken_, kind, taken);
+    const StatArray change = by.asStats(), taken_change = taken.asStats();
+    for (const std::size_t of : {kind, kBoth}) {
+      for (std::size_t stat = 0; stat < kStatCount; ++stat) {
+        now_[of][stat] += change[stat];
+        taken_[of][stat] += taken_change[stat];
+      }
+    }
   }
   void raisePeak(Stat stat) {
     for (std::size_t kind = 0; kind <= kBoth; ++kind)
@@ -97,13 +102,6 @@ class StatSums {
   using PerKind = std::array<StatArray, kSizeKindCount + 1>;
 
   std::int64_t active() const { return at(now_[kBoth], Stat::kActiveBytes); }
-
-  static void addTo(PerKind& sums, std::size_t kind, const Counts& by) {
-    const StatArray more = by.asStats();
-    for (const std::size_t of : {kind, kBoth}) {
-      for (std::size_t stat = 0; stat < kStatCount; ++stat) sums[of][stat] += more[stat];
-    }
-  }
 
   PerKind now_{}, peak_{};
   std::int64_t peak_to_take_ = 0;  ///< of active bytes, which resetPeaks leaves as it is
@@ -158,12 +156,9 @@ class Totals {
   /// `anew`: they were free before, or (-1) are allocated again, so that it is another block that
   /// has become active, or one less.
   void countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool anew) noexcept;
-  /// Memory comes from the device, or goes back. `refused`: it comes because the device would not
-  /// have it back.
-  void countBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes,
-                    bool refused = false) noexcept;
-  /// It is for the other kind of sizes from now on.
-  void moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept;
+  /// Memory comes (`sign` is +1), or goes. `taken`: it comes from the device, and not back from
+  /// there, or from another kind of sizes.
+  void countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool taken) noexcept;
 
   // ---- Reading ---------------------------------------------------------------------------------
 
@@ -188,8 +183,6 @@ class Totals {
   void dealAlone(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void deal(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void publishLocked(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
-  void addBacking(SizeKind kind, std::int64_t segments, std::int64_t bytes, bool taken) noexcept
-      CISTERN_REQUIRES(mutex_);
   void raisePeaks() noexcept CISTERN_REQUIRES(mutex_);
 
   const Birthplace made_;
