@@ -59,10 +59,6 @@ void PoolTable::drain(Pool& pool) {
   pool.forEachHeap([this](Heap& heap) { core_.progress.refreshByEvent(heap); });
   setLends(pool, false);
   pool.drain();
-  pool.forEachHeap([this](Heap& heap) {
-    const MutexLock lock(heap.mutex());
-    core_.heaps.setOffering(heap, !heap.withdrawn());
-  });
 }
 
 void PoolTable::setLends(Pool& pool, bool lends) noexcept {

@@ -66,7 +66,7 @@ Heap& HeapTable::make(Pool& pool, Stream stream, bool overflow) {
   if (number == heaps_.capacity()) heaps_.reserve(2 * number + 1);
   forgotten_.reserve(heaps_.capacity());
   offering_.resize(number);  // what came of an attempt that failed goes
-  offering_.push_back(std::uint8_t(offerOf(pool)));
+  offering_.push_back(1);
   by_stream_.emplace(std::pair(stream.raw, number), &made);  // the last that may throw
   heaps_.push_back(std::move(heap));
   made.join(*this, number);
@@ -111,7 +111,6 @@ bool HeapTable::move(Heap& heap, Pool& to, Stream stream) noexcept {
   const MutexLock lock(heap.mutex());
   const Stream before = heap.stream();
   if (!heap.moveTo(to, stream, to.heapOptions(heap.overflow()))) return false;
-  setOffering(heap, !heap.withdrawn());
   for (ThreadCache* cache : heap.caches()) cache->follow(stream);
   auto entry = by_stream_.extract({before.raw, heap.number()});
   entry.key().first = stream.raw;
@@ -173,14 +172,6 @@ std::vector<Heap*> HeapTable::all() const {
   return heaps;
 }
 
-// The first of the heaps numbered [from, end) that offers `offer`, or `end`.
-std::size_t HeapTable::nextOf(Offer offer, std::size_t from, std::size_t end) const noexcept {
-  if (from >= end) return end;
-  const std::uint8_t* const all = offering_.data();
-  const void* const found = std::memchr(all + from, int(offer), end - from);
-  return found ? std::size_t(static_cast<const std::uint8_t*>(found) - all) : end;
-}
-
 Heap* HeapTable::nextOffering(Search& search) const noexcept {
   const bool in_default = search.taker.isDefault();
   noteSteps(1);
@@ -188,16 +179,16 @@ Heap* HeapTable::nextOffering(Search& search) const noexcept {
     ++search.own;
     if (offers(*own)) return own;
   }
-  const From from = search.from;
   const MutexLock lock(list_mutex_);
-  const std::size_t none = heaps_.size();
-  std::size_t first = none;
-  if (in_default || from != From::kOwn) first = nextOf(Offer::kDefault, search.number, first);
-  if (from != From::kOwn) first = nextOf(Offer::kDraining, search.number, first);
-  if (from == From::kAll) first = nextOf(Offer::kLive, search.number, first);
-  if (first == none) return nullptr;
-  search.number = first + 1;
-  return heaps_[first].get();
+  while (search.number < heaps_.size()) {
+    const std::uint8_t* const all = offering_.data();
+    const void* const found = std::memchr(all + search.number, 1, heaps_.size() - search.number);
+    if (found == nullptr) return nullptr;
+    Heap& heap = *heaps_[std::size_t(static_cast<const std::uint8_t*>(found) - all)];
+    search.number = heap.number() + 1;
+    if (reaches(search, heap.pool())) return &heap;
+  }
+  return nullptr;
 }
 
 std::size_t HeapTable::hostBytes() const {
@@ -214,8 +205,6 @@ void HeapTable::audit(const std::vector<Heap*>& heaps) const {
     heap->mutex().assertHeld();
     CISTERN_CHECK(heaps_[heap->number()].get() == heap);
     CISTERN_CHECK((offering_[heap->number()] == 0) == heap->withdrawn());
-    const Offer offer = Offer(offering_[heap->number()]);
-    CISTERN_CHECK(heap->withdrawn() || (offer == Offer::kDefault) == heap->pool().isDefault());
   }
 }
 

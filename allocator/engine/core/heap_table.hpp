@@ -11,8 +11,7 @@
 //
 // Every heap counts as having memory for others, until somebody looks into it and finds none. It
 // counts again as soon as memory becomes free there, or comes. So n streams that hold what they
-// have are looked into n times, not n times by each. The table knows which heaps may give to
-// anybody, so a search passes over n pools in use without looking at each.
+// have are looked into n times, not n times by each.
 //
 // Locks: the writers', and that of the list.
 #pragma once
@@ -92,9 +91,8 @@ class HeapTable final : public OfferBoard {
   /// after a search in vain. Pre: its lock is held.
   void setOffering(Heap& heap, bool offers) noexcept CISTERN_REQUIRES(heap.mutex()) {
     heap.setWithdrawn(!offers);
-    const Offer offer = offers ? offerOf(heap.pool()) : Offer::kNothing;
     const MutexLock lock(list_mutex_);
-    offering_[heap.number()] = std::uint8_t(offer);
+    offering_[heap.number()] = offers;
   }
   /// The heap waits for another stream or pool. False when its pool is not draining; for a heap of
   /// the default pool, when its stream is not forgotten. False, too, when it holds something, as
@@ -120,19 +118,16 @@ class HeapTable final : public OfferBoard {
     return std::size_t((stream.raw * 0x9E3779B97F4A7C15u) >> 32);
   }
   static void fill(Slots& slots, Heap* heap) noexcept;
-  /// The owner of the memory that a heap may have for others: the default pool, a live pool, or a
-  /// draining one. It tells a search to whom the heap may give. Pool::givesTo states the same rule;
-  /// change both. It does not tell the kind of pages: the searcher asks mayGive() too.
-  enum class Offer : std::uint8_t { kNothing, kDefault, kLive, kDraining };
-  static Offer offerOf(const Pool& pool) {
-    if (pool.isDefault()) return Offer::kDefault;
-    return pool.stage() == Pool::Stage::kDraining ? Offer::kDraining : Offer::kLive;
+  /// Whether the search is for memory of heaps of the pool.
+  static bool reaches(const Search& search, const Pool& pool) {
+    if (search.from == From::kAll) return true;
+    const bool givers = search.from == From::kGivers;
+    if (pool.isDefault()) return givers || search.taker.isDefault();
+    return givers && pool.stage() == Pool::Stage::kDraining;
   }
-  std::size_t nextOf(Offer offer, std::size_t from, std::size_t end) const noexcept
-      CISTERN_REQUIRES(list_mutex_);
   bool offers(const Heap& heap) const noexcept {
     const MutexLock lock(list_mutex_);
-    return offering_[heap.number()] != std::uint8_t(Offer::kNothing);
+    return offering_[heap.number()] != 0;
   }
   void makeRoom() CISTERN_REQUIRES(mutex_);
   Heap& make(Pool& pool, Stream stream, bool overflow) CISTERN_REQUIRES(mutex_);
@@ -160,7 +155,7 @@ class HeapTable final : public OfferBoard {
   mutable Mutex list_mutex_{LockRank::kHeapList};
   // Both by number; changed by writers alone.
   std::vector<std::unique_ptr<Heap>> heaps_ CISTERN_GUARDED_BY(list_mutex_);
-  std::vector<std::uint8_t> offering_ CISTERN_GUARDED_BY(list_mutex_);  ///< an Offer each
+  std::vector<std::uint8_t> offering_ CISTERN_GUARDED_BY(list_mutex_);  ///< 1: it offers something
 };
 
 }  // namespace cistern

@@ -158,7 +158,7 @@ class Pool {
 
   /// Whether what lies wholly free here may move to a heap of `taker`. A private pool takes from
   /// the default pool and from draining pools. The default pool takes from a live one only if that
-  /// lends and `last_resort`. HeapTable::Offer states the same rule for searches; change both.
+  /// lends and `last_resort`. HeapTable::reaches states the same rule for searches; change both.
   /// mayGive() adds that both heaps have pages of one kind.
   bool givesTo(const Pool& taker, bool last_resort) const {
     if (this == &taker || default_ || stage() == Stage::kDraining) return true;

@@ -72,7 +72,7 @@ void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept {
 // ---- From heaps to the device -------------------------------------------------------------------
 
 // The pool's own heaps, and those that are nobody's in particular: mayGive has the rule.
-// HeapTable::Offer states the same rule for searches.
+// HeapTable::reaches states the same rule for searches.
 static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool, PageKind kind) {
   return engine.heaps.allWhere([&](const Heap& heap) { return mayGive(heap, pool, kind, false); });
 }
