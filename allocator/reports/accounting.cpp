@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {

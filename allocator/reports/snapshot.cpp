@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
 #include "cistern/allocator.hpp"
 

@@ -4,7 +4,7 @@
 // (paths/fast_path.hpp). The README lists its parts.
 //
 // A cache holds a bounded number of bytes. A request that finds no memory takes all of them back
-// first (held_caches.hpp). So a cache stands in the way of nothing but a merge of free neighbours.
+// first (HeldCaches). So a cache stands in the way of nothing but a merge of free neighbours.
 //
 // Two kinds of thread may touch the cached blocks. One is the owner, under the biased lock of its
 // counters. The other is a thread that holds the heap's lock and either is the owner or keeps the
@@ -13,12 +13,80 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "allocator/engine/cache/cached_blocks.hpp"
-#include "allocator/engine/cache/remote_frees.hpp"
+#include "allocator/engine/ground/ownership.hpp"
 #include "allocator/engine/statistics/totals.hpp"
+#include "allocator/layout/block.hpp"
 
 namespace cistern {
+
+// ---- Remote frees ------------------------------------------------------------------------------
+//
+// Blocks that other threads have freed, on their way to the cache that owns them: a message instead
+// of a lock. Any thread adds. A thread that holds the heap's lock, and may touch the cache, takes
+// them all. A block on the list keeps its WhoFreed (ownership.hpp) in use.stream.
+
+class RemoteFrees {
+ public:
+  /// The bytes that may be on their way at once. Beyond that, other threads lock the heap.
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
+
+  enum class Answer : std::uint8_t { kTaken, kNoRoom, kNotHeld };
+
+  /// Sends a block. `holder`: the holder word just read. It names this cache, and kHeld. kNoRoom:
+  /// nothing has changed. kNotHeld: somebody else frees it too.
+  Answer add(Block& block, std::uint32_t holder, WhoFreed who) noexcept {
+    const std::uint64_t bytes = block.bytes();
+    Block* top = top_.load(std::memory_order_relaxed);
+    if (top == closed() || bytes_.load(std::memory_order_relaxed) + bytes > kMostBytes)
+      return Answer::kNoRoom;
+    if (!ownership::change(block, holder, ownership::moved(holder, ownership::Where::kRemoteFreed)))
+      return Answer::kNotHeld;
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    block.use.stream = who.word();
+    do {
+      if (top == closed()) {
+        bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+        ownership::store(block, holder);
+        return Answer::kNoRoom;
+      }
+      block.use.uses = top;
+    } while (!top_.compare_exchange_weak(top, &block, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed));
+    return Answer::kTaken;
+  }
+
+  bool any() const noexcept {
+    Block* const top = top_.load(std::memory_order_relaxed);
+    return top != nullptr && top != closed();
+  }
+  /// The last that came, linked by use.uses; null for none.
+  Block* takeAll() noexcept { return replace(nullptr); }
+  /// takeAll(); and from now on, until open(), there is no room.
+  Block* close() noexcept { return replace(closed()); }
+  void open() noexcept { top_.store(nullptr, std::memory_order_release); }
+
+ private:
+  // A marker, not a block: it stands in top_ while the list is closed.
+  static Block* closed() noexcept { return reinterpret_cast<Block*>(alignof(Block)); }
+
+  // Blocks that are added meanwhile are counted already, so never more is subtracted than was
+  // added. It exchanges even an empty list. So a thread that adds later sees all that the caller
+  // wrote before.
+  Block* replace(Block* by) noexcept {
+    Block* const top = top_.load(std::memory_order_relaxed);
+    if (top == closed()) return nullptr;
+    Block* const all = top_.exchange(by, std::memory_order_acq_rel);
+    std::uint64_t bytes = 0;
+    for (const Block* b = all; b; b = ownership::linkedTo(*b)) bytes += b->bytes();
+    bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    return all;
+  }
+  std::atomic<Block*> top_{nullptr};
+  std::atomic<std::uint64_t> bytes_{0};
+};
 
 class alignas(64) ThreadCache {
  public:
@@ -159,6 +227,69 @@ class alignas(64) ThreadCache {
   ThreadCache* next_ = nullptr;      ///< the cache that was listed before
   std::atomic<bool> listed_{false};  ///< in CacheGround::filled, or about to be
   alignas(64) RemoteFrees remote_frees_;
+};
+
+// ---- Caches held still -------------------------------------------------------------------------
+//
+// Empties the caches of some heaps and keeps them empty. It is for a caller that needs all of those
+// heaps' memory, or looks at the heaps as a whole.
+
+/// While it lives, the owners' biased locks are revoked: an owner that comes goes to the heap's
+/// lock, and waits there. So no owner changes what its cache keeps. Pre: the caller holds the locks
+/// of all the heaps, and does so until it goes.
+class StillCaches {
+ public:
+  explicit StillCaches(std::span<Heap* const> heaps) noexcept : heaps_(heaps) { revoke(); }
+  explicit StillCaches(Heap& heap) noexcept : only_(&heap), heaps_(&only_, 1) { revoke(); }
+  ~StillCaches() {
+    forEachOther([](BiasedLock& biased_lock) { biased_lock.restore(); });
+  }
+  StillCaches(const StillCaches&) = delete;
+  StillCaches& operator=(const StillCaches&) = delete;
+
+ protected:
+  template <class Visit>
+  void forEachCache(Visit visit) const {
+    for (Heap* heap : heaps_) {
+      heap->mutex().assertHeld();
+      for (ThreadCache* cache : heap->caches()) visit(*cache);
+    }
+  }
+
+ private:
+  // The calling thread is not in its own caches now. Caches that nobody owns are empty.
+  template <class Visit>
+  void forEachOther(Visit visit) const {
+    forEachCache([&](ThreadCache& cache) {
+      if (cache.isOpen() && !cache.isMine()) visit(cache.biasedLock());
+    });
+  }
+  void revoke() noexcept {
+    BiasedLock::revokeAll([this](auto visit) { forEachOther(visit); });
+  }
+
+  Heap* only_ = nullptr;
+  std::span<Heap* const> heaps_;
+};
+
+/// The caches are still, and empty.
+class HeldCaches : public StillCaches {
+ public:
+  using StillCaches::StillCaches;
+  /// Whether there was anything in them.
+  bool hadAny() const { return any_; }
+
+ private:
+  bool flush() const noexcept {
+    bool any = false;
+    forEachCache([&](ThreadCache& cache) {
+      any |= cache.keepsAny();
+      cache.flush();
+    });
+    return any;
+  }
+
+  const bool any_ = flush();
 };
 
 }  // namespace cistern

@@ -32,7 +32,7 @@
 #include <memory>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/capture/waiting_frees.hpp"
+#include "allocator/engine/capture/captured_streams.hpp"
 #include "allocator/engine/ground/holds.hpp"
 
 namespace cistern {

@@ -7,7 +7,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/base/steps.hpp"
-#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
 
 namespace cistern {
 HeapTable::HeapTable(Pool& default_pool, Totals& totals)

@@ -15,7 +15,7 @@
 
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/ground/limit.hpp"
-#include "allocator/engine/ground/memory_log.hpp"
+#include "allocator/engine/ground/observer.hpp"
 #include "allocator/engine/ground/request.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "cistern/segment_source.hpp"

@@ -1,4 +1,4 @@
-#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
 #include "allocator/engine/ground/hooks.hpp"
 #include "cistern/error.hpp"

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "allocator/base/report_text.hpp"
-#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
 
 namespace cistern {

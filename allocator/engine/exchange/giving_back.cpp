@@ -3,7 +3,7 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/base/process.hpp"
 #include "allocator/engine/backing/imports.hpp"
-#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
 #include "allocator/engine/exchange/exchange.hpp"
 
 namespace cistern {

@@ -1,7 +1,7 @@
 // All caches of an allocator, and whose they are.
 #include "allocator/engine/cache/cache_table.hpp"
 
-#include "allocator/engine/cache/held_caches.hpp"
+#include "allocator/engine/cache/thread_cache.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
 #include "tests/engine/cache/thread_cache_support.hpp"
 #include "tests/engine/parts_support.hpp"

@@ -1,11 +1,10 @@
 // Blocks on their way to the cache that owns them.
-#include "allocator/engine/cache/remote_frees.hpp"
-
 #include <algorithm>
 #include <deque>
 #include <thread>
 #include <vector>
 
+#include "allocator/engine/cache/thread_cache.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {

@@ -1,8 +1,7 @@
 // What is told of memory that comes and goes, which together gives what a snapshot has.
-#include "allocator/engine/ground/memory_log.hpp"
-
 #include <map>
 
+#include "allocator/engine/ground/observer.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/interposed_device.hpp"
 
