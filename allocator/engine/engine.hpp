@@ -70,10 +70,6 @@ struct Engine : Core {
   std::uint64_t leastGrowth(const Request& request) const {
     return roundUp(request.rounded(), request.pool->onPages() ? kPageUnit : kSegmentUnit);
   }
-  /// The device's last refusal of the memory that the default pool's requests take, or nothing.
-  std::string lastError() const {
-    return default_pool.onPages() ? pages.answers().error() : segments.answers().error();
-  }
 
   Sections in_hand;                       ///< the open InHand scopes
   std::atomic<std::uint64_t> retries{0};  ///< requests that had to give memory back to go on

@@ -65,7 +65,7 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
     giveUp();
     throw;
   }
-  answers_.note(base);
+  core_.answers.note(base);
   if (!base) {
     giveUp();
     return nullptr;
@@ -188,7 +188,7 @@ std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool w
     core_.limit.noteReturned(bytes);
   } else {
     note(core_.log, MemoryAction::kSegmentAlloc, segment.device_base, bytes, owner);
-    answers_.note(freed);
+    core_.answers.note(freed);
     // Its leaves exist. But a source may have given the memory to another pool meanwhile.
     if (was_there) was_there = core_.map.insert(segment);
   }

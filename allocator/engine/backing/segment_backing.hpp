@@ -63,8 +63,6 @@ class SegmentBacking {
   void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);
   void letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept;
   bool isHeld(const Block& block) const;
-  /// The device's last answer about a segment.
-  const LastAnswer& answers() const { return answers_; }
   /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: no other thread
   /// uses the heap.
   void leave(Heap& heap) noexcept;
@@ -95,7 +93,6 @@ class SegmentBacking {
   std::uint64_t releaseOneIdle(HeapSegment& segment, Heap& heap);
 
   Core& core_;
-  LastAnswer answers_;
   /// A thread that looked one up a moment ago still looks at a record.
   Recycled<DeviceSegment> records_;
   mutable Mutex mutex_{LockRank::kSegments};

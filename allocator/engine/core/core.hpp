@@ -90,6 +90,7 @@ struct Core {
   Limit host_pages;  ///< of the host's memory, for pools that lie there; its limit is the host's
   Limit overflow;    ///< of the host's memory, for what the device has no room for; 0: off
   OverflowCounts overflow_counts;
+  LastAnswer answers;                  ///< the device's last about memory and addresses
   std::atomic<std::uint64_t> tick{0};  ///< misses so far: the clock that segments age by
   /// The place of the next range in the order of age. Ranges are few, and their places are not
   /// given back.

@@ -178,7 +178,7 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   report.host_reserved = engine.hostPageBytes();
   addLack(engine, request, report);
   report.device_total = engine.device_total;
-  report.device_error = engine.lastError();
+  report.device_error = engine.answers.error();
   report.device_free = deviceFree(engine);
   return report;
 }

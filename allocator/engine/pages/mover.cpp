@@ -10,15 +10,14 @@ namespace cistern::pages {
 /// but at least a page.
 static constexpr double kPlainBytes = 10 * double(kMiB);
 
-Mover::Mover(State& state, Heap& heap, const Request& request, PagesFrom from,
-             std::list<PhysicalPage>* made)
+Mover::Mover(State& state, Heap& heap, const Request& request, PagesFrom from, WantedPages* wanted)
     : state_(state),
       heap_(heap),
       request_(request),
       from_(from),
       began_ns_(state.core.device.hostNanoseconds()),
       reserved_(state, heap, request.kind),
-      made_(made) {}
+      wanted_(wanted) {}
 
 // A window between blocks may be too narrow for the pages there are. At the end of the range there
 // is room for all. If this stream could not be made to wait for another, the heap grows.
@@ -27,7 +26,7 @@ Block* Mover::place() {
                      state_.core.progress.ordersSoon() && from_ != PagesFrom::kLenders &&
                      request_.capture == nullptr && !captured();
   if (Block* block = attempt(false, waits)) return block;
-  if (wanted_.units > 0) return nullptr;
+  if (wanted_ != nullptr && wanted_->units > 0) return nullptr;
   if (waits && unordered_) {
     if (Block* block = attempt(false, false)) return block;
   }

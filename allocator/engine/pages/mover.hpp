@@ -20,7 +20,6 @@
 #pragma once
 
 #include <algorithm>
-#include <list>
 #include <vector>
 
 #include "allocator/engine/core/heap_table.hpp"
@@ -121,20 +120,19 @@ class Reservation {
   std::uint64_t last_use_ = 0;  ///< of all that comes into the window
 };
 
+/// Pages of the host that are to be made before a miss, because to make them under the backing's
+/// lock takes too long.
+struct WantedPages {
+  std::uint32_t units = 0;
+  std::uint32_t of_page = 0;  ///< how many of them a page has
+};
+
 class Mover {
  public:
-  /// Pre: the heap has a range of the request's kind. `made`: pages for the miss that were made
-  /// without the backing's lock; it takes those that it has use for. Null: it may ask for some.
+  /// Pre: the heap has a range of the request's kind. `wanted`: where the miss says that it wants
+  /// pages of the host as spares first. Null: it makes all pages itself.
   Mover(State& state, Heap& heap, const Request& request, PagesFrom from,
-        std::list<PhysicalPage>* made = nullptr);
-
-  /// Pages of the host that are to be made first, because to make them under the lock takes too
-  /// long.
-  struct Wanted {
-    std::uint32_t units = 0;
-    std::uint32_t of_page = 0;  ///< how many of them a page has
-  };
-  const Wanted& wanted() const { return wanted_; }
+        WantedPages* wanted = nullptr);
 
   /// The block; null when it cannot be had, or pages are wanted. Throws std::bad_alloc.
   /// PageBacking::place says what has changed when there is no block.
@@ -165,26 +163,24 @@ class Mover {
   bool freeze() CISTERN_REQUIRES(heap_.mutex());
   bool thaw();
   void giveBackSmall();
-  bool mayTakeFrom(const Heap& source) const;
-  bool hasAny(Heap& source) const;
+  bool mayGive(Heap& source) const;
   std::size_t movableInCapture() const;
   template <class Done, class Visit>
   void forEachOther(Which which, Done done, Visit visit);
   void takeFromOthers(Which which);
-  void seek(const std::vector<Heap*>& heaps, std::size_t most);
   bool orderAfterAll();
-  HeapTable::Search beginSearch() const;
   std::vector<Heap*> nextSources(HeapTable::Search& search, std::size_t most) const;
   void takeFrom(Heap& source, Which which, std::size_t most);
   /// Whether the gaps cannot be filled, so that no page need be made.
   bool isHopeless();
   /// Whether the device's limit has no room for all that is missing.
   bool lacksRoom() const;
-  std::uint64_t roomOnDevice() const;
   /// Whether so many pages of the host are missing that they are to be made first.
   bool wantsHostPages();
   void grow();
   PhysicalPage* create(const Gap& gap);
+  /// A page that no heap has, and the window neither.
+  PhysicalPage* findSpare(PageKind kind, std::uint32_t most);
   PhysicalPage* createOnDevice(std::uint32_t most);
   /// Pages of that kind alone.
   PhysicalPage* createOf(PageKind kind, std::uint32_t units);
@@ -203,8 +199,7 @@ class Mover {
   const std::uint64_t began_ns_;
   std::uint64_t asked_ns_ = 0;  ///< of this miss, asking streams; page size does not affect it
   Reservation reserved_;
-  std::list<PhysicalPage>* const made_;
-  Wanted wanted_;
+  WantedPages* const wanted_;
   bool mixes_ = false;           ///< mayMix(), in the last attempt
   bool device_full_ = false;     ///< it has had no page for this request of overflow
   bool pressed_ = false;         ///< the device or the limit has refused: time is no matter now

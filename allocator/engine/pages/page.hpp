@@ -74,8 +74,8 @@ struct PhysicalPage {
   /// for a wake that did not come to its end.
   bool made = true;
 
-  /// Whether the page is in no heap. Between misses, a spare page is left over: the device did not
-  /// take it back, or did not unmap it.
+  /// Whether the page is in no heap. Between misses, a spare page was made for a miss to come, or
+  /// is left over: the device did not take it back, or did not unmap it.
   bool spare() const { return current == nullptr; }
   /// The mapping that the page goes to at low water. Pre: it is mapped.
   Mapping& home() const { return *mappings.front(); }

@@ -28,53 +28,31 @@ PageBacking::PageBacking(Core& core)
         return clearUp(state_, false);
       }) {}
 
+// Other threads may have changed all that the first attempt saw, and may have taken the pages.
 Block* PageBacking::place(Heap& heap, const Request& request, PagesFrom from) {
-  Mover::Wanted wanted;
-  Block* const block = placeAtOnce(heap, request, from, wanted);
-  return wanted.units == 0 ? block : placeInHostPages(heap, request, from, wanted);
-}
-
-// Other threads may have changed all that the first attempt saw.
-Block* PageBacking::placeInHostPages(Heap& heap, const Request& request, PagesFrom from,
-                                     Mover::Wanted wanted) {
-  std::list<PhysicalPage> made;
-  struct AtEnd {
-    ~AtEnd() { of.giveBack(made, heap, kind); }
-    PageBacking& of;
-    std::list<PhysicalPage>& made;
-    Heap& heap;
-    const SizeKind kind;
-  } const at_end{*this, made, heap, request.kind};
-  makeHostPages(pagesOf(heap), wanted, made);
+  WantedPages wanted;
+  Block* block = placeNow(heap, request, from, &wanted);
+  if (wanted.units == 0) return block;
+  makeSpares(heap, request.kind, wanted);
+  block = placeNow(heap, request, from, nullptr);
   const MutexLock lock(mutex_);
-  if (heap.pool().asleep || !state_.makeRoom(heap, request)) return nullptr;
-  return Mover(state_, heap, request, from, &made).place();
+  (void)releaseSpares(state_);
+  return block;
 }
 
-// After a refusal the miss asks for the rest itself, and notes the answer.
-void PageBacking::makeHostPages(PageKind kind, Mover::Wanted wanted,
-                                std::list<PhysicalPage>& made) {
-  for (; wanted.units > 0; wanted.units -= made.back().units) {
-    const std::uint32_t units = std::min(wanted.units, wanted.of_page);
-    if (!makePage(core_, kind, units, made, nullptr)) return;
+// After a refusal the miss asks for the rest itself.
+void PageBacking::makeSpares(Heap& heap, SizeKind kind, WantedPages wanted) {
+  std::list<PhysicalPage> made;
+  try {
+    while (wanted.units > 0 &&
+           makePage(core_, pagesOf(heap), std::min(wanted.units, wanted.of_page), made))
+      wanted.units -= made.back().units;
+  } catch (const std::bad_alloc&) {
   }
-}
-
-// Pages that the miss had no use for. One that the device does not take back is counted as the
-// heap's.
-void PageBacking::giveBack(std::list<PhysicalPage>& made, Heap& heap, SizeKind kind) noexcept {
-  while (!made.empty()) {
-    const PhysicalPage& page = made.front();
-    if (core_.device.releasePage(page.handle)) {
-      core_.noteReturned(page.kind, page.bytes());
-      made.pop_front();
-      continue;
-    }
-    const MutexLock lock(mutex_);
-    PhysicalPage& spare = state_.table.adopt(made);
-    const MutexLock heap_lock(heap.mutex());
-    state_.count(spare, &heap, kind);
-  }
+  const MutexLock lock(mutex_);
+  const MutexLock heap_lock(heap.mutex());
+  state_.counters.created += made.size();
+  while (!made.empty()) state_.count(state_.table.adopt(made), &heap, kind);
 }
 
 namespace {
@@ -94,8 +72,8 @@ bool wantsToFreeze(State& state, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
 }  // namespace
 
 // A request of a capture unmaps nothing.
-Block* PageBacking::placeAtOnce(Heap& heap, const Request& request, PagesFrom from,
-                                Mover::Wanted& wanted) {
+Block* PageBacking::placeNow(Heap& heap, const Request& request, PagesFrom from,
+                             WantedPages* wanted) {
   const MutexLock lock(mutex_);
   if (state_.refused || heap.pool().asleep) return nullptr;
   const bool recorded = request.capture != nullptr, thread = core_.options.background_thread;
@@ -116,9 +94,7 @@ Block* PageBacking::placeAtOnce(Heap& heap, const Request& request, PagesFrom fr
     if (rounds.outgrowsFreeze(busy / kMiB)) rounds.thaw();
     if (wantsToFreeze(state_, heap)) rounds.planFreeze();
   }
-  Mover mover(state_, heap, request, from);
-  Block* const block = mover.place();
-  wanted = mover.wanted();
+  Block* const block = Mover(state_, heap, request, from, wanted).place();
   if (thread && isClearingDue(state_) && !background_.wake() && !recorded)
     (void)clearUp(state_, true);
   return block;
@@ -133,7 +109,7 @@ Block* PageBacking::placeAsBefore(Heap& heap, const Request& request) {
 bool PageBacking::areRefused() {
   const MutexLock lock(mutex_);
   const bool known = state_.worked || state_.refused || !state_.table.pages().empty();
-  if (known || !state_.answers.wasRefused()) return state_.refused;
+  if (known || !core_.answers.wasRefused()) return state_.refused;
   const Status tried = tryPage(core_.device);
   state_.worked = tried.ok();
   state_.refused = refusesPages(tried);
@@ -171,10 +147,7 @@ void PageBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
 }
 
 bool PageBacking::isHeld(const Block& block) const {
-  bool held = false;
-  forEachMapping(rangeOf(block), block.address(), block.end(),
-                 [&](const Mapping& mapping) { held |= !mapping.page->mayLeave(); });
-  return held;
+  return bytesIn(block, [](const Mapping& mapping) { return !mapping.page->mayLeave(); }) > 0;
 }
 
 Location PageBacking::locationOf(const Block& block) const {
@@ -365,21 +338,21 @@ void PageBacking::shutDown(bool driver) noexcept {
 
 namespace {
 
-// The bytes that the current mapping adds to the memory of a heap that is awake.
-std::uint64_t backedBy(const Mapping& current) {
-  const Heap& heap = *current.range->home;
+// Memory has a page behind it, which is asleep in a heap that sleeps, and a hole has none. Where a
+// heap sleeps its free memory has become holes, and there may be a page behind them.
+void auditBlock(const PageRange& range, const Block& block) {
+  const Heap& heap = *range.home;
   heap.mutex().assertHeld();
-  return heap.asleep() ? 0 : current.bytes();
-}
-
-// In a heap that sleeps what is in use has a page, which may be asleep, and nothing is free.
-void auditAsleep(const PageRange& range, const Block& block) {
-  CISTERN_CHECK(!block.isFree());
-  if (block.isHole()) return;
-  std::uint32_t unit = range.unitAt(block.address());
-  for (; unit < range.unitAt(block.end() + kUnit - 1); ++unit) {
+  CISTERN_CHECK(!heap.asleep() || !block.isFree());
+  if (heap.asleep() && block.isHole()) return;
+  const std::uint32_t end = range.unitAt(block.end() + kUnit - 1);
+  for (std::uint32_t unit = range.unitAt(block.address()); unit < end; ++unit) {
     const Mapping* const mapping = range.slots[unit];
-    CISTERN_CHECK(mapping != nullptr && mapping->isCurrent());
+    const bool there = mapping != nullptr && mapping->isCurrent();
+    CISTERN_CHECK(there != block.isHole());
+    const bool within =
+        there && mapping->place() >= block.address() && mapping->placeEnd() <= block.end();
+    CISTERN_CHECK(!heap.withdrawn() || !block.isFree() || !within);
   }
 }
 
@@ -388,40 +361,21 @@ void auditAsleep(const PageRange& range, const Block& block) {
 void PageBacking::audit(std::uint64_t reserved) const {
   mutex_.assertHeld();
   state_.table.audit();
-  std::uint64_t backed = 0;
   for (const PageRange& range : state_.table.ranges()) {
     range.home->mutex().assertHeld();
-    for (const Block* b = range.first; b; b = b->next) {
-      if (range.home->asleep()) {
-        auditAsleep(range, *b);
-        continue;
-      }
-      if (!b->isHole()) backed += b->bytes();
-      const bool withdrawn = b->isFree() && range.home->withdrawn();
-      forEachMapping(range, b->address(), b->end(), [&](const Mapping& mapping) {
-        const bool within = mapping.place() >= b->address() && mapping.placeEnd() <= b->end();
-        CISTERN_CHECK(!withdrawn || !within);
-      });
-      std::uint32_t unit = range.unitAt(b->address());
-      for (; unit < range.unitAt(b->end() + kUnit - 1); ++unit) {
-        const Mapping* mapping = range.slots[unit];
-        CISTERN_CHECK(b->isHole() ? mapping == nullptr || !mapping->isCurrent()
-                                  : mapping != nullptr && mapping->isCurrent());
-      }
-    }
+    for (const Block* b = range.first; b; b = b->next) auditBlock(range, *b);
   }
   std::uint64_t bytes = 0, host = 0;
   std::map<Heap*, std::pair<std::uint64_t, std::uint64_t>> host_of;  // pages, and their bytes
   for (const PhysicalPage& page : state_.table.pages()) {
+    const bool on_host = page.kind != PageKind::kDevice;
     bytes += page.made ? page.bytes() : 0;
+    host += on_host ? page.bytes() : 0;
     CISTERN_CHECK(!page.asleep || page.current->range->home->pool().asleep);
     if (page.counted_by) {
-      const bool on_host = page.kind != PageKind::kDevice;
       host_of[page.counted_by].first += on_host ? 1 : 0;
       host_of[page.counted_by].second += on_host ? page.bytes() : 0;
     }
-    if (page.current) backed -= backedBy(*page.current);
-    if (page.kind != PageKind::kDevice) host += page.bytes();
     if (const Heap* heap = page.current ? page.current->range->home : page.counted_by)
       CISTERN_CHECK(mayHold(pagesOf(*heap), page.kind));
   }
@@ -431,7 +385,6 @@ void PageBacking::audit(std::uint64_t reserved) const {
   }
   CISTERN_CHECK(reserved == bytes && reserved - host <= state_.core.limit.reserved());
   CISTERN_CHECK(host <= state_.core.hostPageBytes());
-  CISTERN_CHECK(backed == 0);
 }
 
 }  // namespace cistern

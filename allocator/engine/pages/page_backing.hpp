@@ -5,7 +5,6 @@
 // and mover.hpp for how a miss is served.
 #pragma once
 
-#include <list>
 #include <vector>
 
 #include "allocator/base/background.hpp"
@@ -77,9 +76,6 @@ class PageBacking {
   /// `incomplete`: also pages that queued work may still use. Throws std::bad_alloc.
   Lack lackOf(Heap* own, const Request& request, const std::vector<Heap*>& heaps, PageKind kind,
               bool incomplete);
-  /// The device's last answer about pages and addresses. It has a lock of its own.
-  const LastAnswer& answers() const CISTERN_NO_TSA { return state_.answers; }
-
   /// For allocator/sleep, which takes pages away for a while, and pools/restoration.
   pages::State& state() CISTERN_REQUIRES(mutex_) { return state_; }
 
@@ -101,13 +97,8 @@ class PageBacking {
   void shutDown(bool driver) noexcept;
 
  private:
-  Block* placeAtOnce(Heap& heap, const Request& request, PagesFrom from,
-                     pages::Mover::Wanted& wanted);
-  Block* placeInHostPages(Heap& heap, const Request& request, PagesFrom from,
-                          pages::Mover::Wanted wanted);
-  void makeHostPages(PageKind kind, pages::Mover::Wanted wanted,
-                     std::list<pages::PhysicalPage>& made);
-  void giveBack(std::list<pages::PhysicalPage>& made, Heap& heap, SizeKind kind) noexcept;
+  Block* placeNow(Heap& heap, const Request& request, PagesFrom from, pages::WantedPages* wanted);
+  void makeSpares(Heap& heap, SizeKind kind, pages::WantedPages wanted);
   bool emptyHeap(Heap& heap);
 
   Core& core_;

@@ -42,8 +42,7 @@ void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
 
 // The record comes before the page. Without one nobody would know of a page that the device will
 // not take back.
-bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<PhysicalPage>& made,
-              LastAnswer* answers) {
+bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<PhysicalPage>& made) {
   PhysicalPage& page = made.emplace_back();
   page.kind = kind;
   page.units = units;
@@ -54,7 +53,7 @@ bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<Physical
   if (!core.admit(kind, page.bytes())) return refused();
   const Result<Page> done = kind == PageKind::kDevice ? core.device.createPage(page.bytes())
                                                       : core.device.createHostPage(page.bytes());
-  if (answers != nullptr) answers->note(done);
+  core.answers.note(done);
   if (!done) {
     core.noteReturned(kind, page.bytes());
     return refused();
@@ -124,7 +123,7 @@ PageRange* openRange(State& state, Heap& heap, SizeKind kind, std::uint64_t leas
     base = core.device.reserve(bytes);
   }
   base = usable(core.device, base, bytes);
-  state.answers.note(base);
+  core.answers.note(base);
   if (!base) return nullptr;
   try {
     PageRange& range = state.table.addRange();

@@ -94,8 +94,7 @@ struct State {
   explicit State(Core& core);
 
   Core& core;
-  LastAnswer answers;  ///< the device's last about pages and addresses
-  NotesTable notes;    ///< of heaps
+  NotesTable notes;  ///< of heaps
   PageCounts counters;
   MappingTable table;
   CostController cost;
@@ -129,10 +128,8 @@ struct State {
   bool release(PhysicalPage& page) noexcept;
 };
 
-/// Makes a page, and counts it; it becomes the last in `made`. `answers`, if not null, notes what
-/// the device says. False if that is no, or if the limit, or the host, has no room. Throws
-/// std::bad_alloc, changing nothing.
-bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<PhysicalPage>& made,
-              LastAnswer* answers);
+/// Makes a page, and counts it; it becomes the last in `made`. False if the device refuses, or if
+/// the limit, or the host, has no room. Throws std::bad_alloc, changing nothing.
+bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<PhysicalPage>& made);
 
 }  // namespace cistern::pages

@@ -21,23 +21,6 @@ void prepareMoves(Heap& heap, std::size_t pages) {
   for (SizeKind kind : kSizeKinds) heap.layout(kind).prepareHoles(unsigned(2 * pages));
 }
 
-// In a range the highest leave first, so that what is below stays the same block.
-void reserve(Heap& heap, std::vector<Mapping*>& mappings) {
-  std::ranges::sort(mappings, [](const Mapping* a, const Mapping* b) {
-    return a->range != b->range ? a->range->base < b->range->base : a->unit > b->unit;
-  });
-  prepareMoves(heap, mappings.size());
-  for (const Mapping* mapping : mappings)
-    heap.punch(mapping->range->kind, *mapping->found.in, mapping->place(), mapping->placeEnd());
-  for (const Mapping* mapping : mappings) heap.layout(mapping->range->kind).reserveFill();
-}
-
-Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcept {
-  const PageRange& range = *mapping.range;
-  return heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(),
-                   mapping.placeEnd(), last_use);
-}
-
 namespace {
 
 bool liesBefore(const Mapping* a, const Mapping* b) {
@@ -61,6 +44,23 @@ void punch(const std::vector<Mapping*>& at) noexcept {
     source.punch(from.range->kind, *from.found.in, from.place(), from.placeEnd());
   }
 }
+
+}  // namespace
+
+void reserve(Heap& heap, std::vector<Mapping*>& mappings) {
+  sortByPage(mappings);
+  prepareMoves(heap, mappings.size());
+  punch(mappings);
+  for (const Mapping* mapping : mappings) heap.layout(mapping->range->kind).reserveFill();
+}
+
+Block* putIn(Heap& heap, const Mapping& mapping, std::uint64_t last_use) noexcept {
+  const PageRange& range = *mapping.range;
+  return heap.fill(range.kind, holeAt(heap, range, mapping.place()), mapping.place(),
+                   mapping.placeEnd(), last_use);
+}
+
+namespace {
 
 // `at` notes when it was used last: in another heap, until now.
 void leave(State& state, const std::vector<Mapping*>& at) noexcept {

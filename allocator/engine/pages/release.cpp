@@ -1,7 +1,6 @@
 #include "allocator/engine/pages/release.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "allocator/base/bounds.hpp"
@@ -173,15 +172,10 @@ Background::Next clearUp(State& state, bool all) noexcept {
   return any ? Background::Next::kMore : Background::Next::kLater;
 }
 
-// The thread in the background makes no marks. So they are made here, also for other heaps through
-// whose addresses the pages may still be used.
+// The thread in the background makes no marks. So one is made here, also for other heaps: the pages
+// may still be used through their addresses.
 void drainLater(State& state, Heap& heap) {
-  std::set<Heap*> homes{&heap};
-  for (const Mapping& mapping : state.table.staleMappings()) {
-    const Mapping* const current = mapping.page->current;
-    if (current != nullptr && current->range->home == &heap) homes.insert(mapping.range->home);
-  }
-  state.core.progress.refresh({homes.begin(), homes.end()});
+  state.core.progress.refresh(state.core.heaps.all());
   const MutexLock lock(heap.mutex());
   std::uint64_t until = heap.completion().now();
   if (!heap.completion().anyUnmarked()) --until;  // nothing is stamped with the present one

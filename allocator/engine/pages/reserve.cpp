@@ -107,7 +107,7 @@ bool Reservation::mapOne(Step& step) {
   Mapping& mapping = state_.table.addMapping(*step.page, *window.range, step.unit);
   const Status mapped =
       state_.core.device.map(mapping.deviceAddress(), mapping.bytes(), step.page->handle);
-  state_.answers.note(mapped);
+  state_.core.answers.note(mapped);
   mapped ? void(step.to = &mapping) : state_.table.removeMapping(mapping);
   return mapped.ok();
 }
@@ -116,7 +116,7 @@ bool Reservation::allowAccess(std::size_t first, std::size_t last) {
   const Address begin = steps[first].to->deviceAddress();
   const Address end = steps[last].to->deviceAddress() + steps[last].to->bytes();
   const Status allowed = state_.core.device.setAccess(begin, end - begin);
-  state_.answers.note(allowed);
+  state_.core.answers.note(allowed);
   state_.worked |= allowed.ok();
   for (std::size_t i = first; allowed && i <= last; ++i) steps[i].to->accessible = true;
   return allowed.ok();

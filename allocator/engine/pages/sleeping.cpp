@@ -64,7 +64,7 @@ Status make(State& state, PhysicalPage& page) {
   if (!state.core.admit(page.kind, page.bytes()))
     return DeviceError{Call::kCreatePage, ErrorKind::kOutOfMemory, 0, "beyond the limit", {}};
   const Result<Page> made = state.core.device.createPage(page.bytes());
-  state.answers.note(made);
+  state.core.answers.note(made);
   if (!made) {
     state.core.noteReturned(page.kind, page.bytes());
     return made.error();

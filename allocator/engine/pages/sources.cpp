@@ -96,28 +96,22 @@ bool Mover::captured() const {
 // The source may belong to another pool a moment later. But only a heap that holds nothing changes
 // its pool. No heap is given a page while the backing's lock is held, so there would be nothing to
 // take.
-bool Mover::mayTakeFrom(const Heap& source) const {
-  const PageKind there = pagesOf(source);
-  const bool kind = there == pagesOf(heap_) || (mixes_ && there == kindBeside());
-  return source.onPages() && kind &&
-         source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders);
-}
-
+//
 // Heaps of forgotten streams stay. A heap without memory is asked only while it is unknown how far
 // its stream is. The heap's old mappings wait for that. Pages of the other kind come only from the
 // device.
-bool Mover::hasAny(Heap& source) const {
+bool Mover::mayGive(Heap& source) const {
+  const bool same_kind = pagesOf(source) == pagesOf(heap_);
+  const bool kind = same_kind || (mixes_ && pagesOf(source) == kindBeside());
+  if (&source == &heap_ || !source.onPages() || !kind ||
+      !source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders))
+    return false;
   const MutexLock lock(source.mutex());
-  if (pagesOf(source) != pagesOf(heap_) && !source.hasDeviceMemory()) return false;
+  if (!same_kind && !source.hasDeviceMemory()) return false;
   if (source.rounds().frozen() && !asks_all_) return false;
   if (source.completion().anyUnknown() || source.reservedBytes() != 0) return true;
   source.withdrawIfEmpty();
   return false;
-}
-
-HeapTable::Search Mover::beginSearch() const {
-  const bool lenders = from_ == PagesFrom::kLenders;
-  return {heap_.pool(), lenders ? HeapTable::From::kAll : HeapTable::From::kGivers};
 }
 
 // The next heaps that give to this one and may have something. They share a mark.
@@ -126,15 +120,9 @@ std::vector<Heap*> Mover::nextSources(HeapTable::Search& search, std::size_t mos
   while (heaps.size() < most) {
     Heap* const source = state_.core.heaps.nextOffering(search);
     if (source == nullptr) break;
-    if (source != &heap_ && mayTakeFrom(*source) && hasAny(*source)) heaps.push_back(source);
+    if (mayGive(*source)) heaps.push_back(source);
   }
   return heaps;
-}
-
-void Mover::seek(const std::vector<Heap*>& heaps, std::size_t most) {
-  const std::uint64_t since = state_.core.device.hostNanoseconds();
-  state_.core.progress.seek(heaps, most);
-  asked_ns_ += state_.core.device.hostNanoseconds() - since;
 }
 
 // Visits other heaps that may give, until `done()`. Those whose memory has to be complete are asked
@@ -144,11 +132,15 @@ void Mover::forEachOther(Which which, Done done, Visit visit) {
   if (!state_.core.options.reusesAcrossStreams()) return;
   const std::size_t at_once = StreamProgress::heapsAtOnce(asks_all_);
   std::size_t asked = asks_all_ ? StreamProgress::kAll : StreamProgress::kFew, looked = 0;
-  for (HeapTable::Search search = beginSearch(); !done();) {
+  HeapTable::Search search{heap_.pool(), from_ == PagesFrom::kLenders ? HeapTable::From::kAll
+                                                                      : HeapTable::From::kGivers};
+  while (!done()) {
     const std::vector<Heap*> others = nextSources(search, at_once);
     looked += others.size();
     if (others.empty() || (!asks_all_ && looked > StreamProgress::kMostHeaps)) return;
-    if (which == Which::kComplete) seek(others, asked);
+    const std::uint64_t since = state_.core.device.hostNanoseconds();
+    if (which == Which::kComplete) state_.core.progress.seek(others, asked);
+    asked_ns_ += state_.core.device.hostNanoseconds() - since;
     if (!asks_all_) asked = 1;  // later requests ask the other streams; 0 would make no mark at all
     for (Heap* source : others) visit(*source);
   }
@@ -301,7 +293,7 @@ bool Mover::isHopeless() {
     const std::uint32_t units = newPageUnits(state_, request_, gap, false);
     pages += (gap.lacking() + units - 1) / units;
   }
-  if (made_ != nullptr || pages <= (state_.answers.wasRefused() ? 1 : kManyPages)) return false;
+  if (pages <= (state_.core.answers.wasRefused() ? 1 : kManyPages)) return false;
   const PageKind kind = pagesOf(heap_);
   std::uint64_t free = freeBytes(state_.core.heaps.with(kind));
   if (mixes_) free += freeDeviceBytes(state_.core.heaps.with(kindBeside()));
@@ -317,23 +309,17 @@ bool Mover::isHopeless() {
   return all == nullptr;
 }
 
-// Below the limit, other processes may have the device's memory.
-std::uint64_t Mover::roomOnDevice() const {
-  const Result<MemoryInfo> info = state_.core.device.memoryInfo();
-  const std::uint64_t left = state_.core.limit.left();
-  return info ? std::min<std::uint64_t>(left, info.value().free_bytes) : left;
-}
-
-// A GiB of them takes some 200 ms (docs/overflow.md), and other misses wait for the lock.
+// A GiB of them takes some 200 ms (docs/overflow.md), and other misses wait for the lock. A device
+// that has refused is full below the limit: other processes have its memory.
 bool Mover::wantsHostPages() {
   constexpr std::uint64_t kManyUnits = 64 * kMiB / kUnit;
-  if (made_ != nullptr || pagesOf(heap_) == PageKind::kDevice) return false;
+  if (wanted_ == nullptr || pagesOf(heap_) == PageKind::kDevice) return false;
   std::uint64_t units = reserved_.gapUnits();
-  if (units < kManyUnits) return false;
-  if (mixes_) units -= std::min(units, roomOnDevice() / kUnit);
+  if (mixes_ && !state_.core.answers.wasRefused())
+    units -= std::min(units, state_.core.limit.left() / kUnit);
   if (units < kManyUnits) return false;
   const Gap& gap = *std::ranges::max_element(reserved_.gaps, {}, &Gap::lacking);
-  wanted_ = {std::uint32_t(units), newPageUnits(state_, request_, gap, false)};
+  *wanted_ = {std::uint32_t(units), newPageUnits(state_, request_, gap, false)};
   return true;
 }
 
@@ -354,11 +340,19 @@ PhysicalPage* Mover::create(const Gap& gap) {
     if (PhysicalPage* const page = createOnDevice(units)) return page;
     device_full_ = true;
   }
-  if (made_ != nullptr && !made_->empty() && made_->front().units <= gap.lacking()) {
-    ++state_.counters.created;
-    return &state_.table.adopt(*made_);
+  PhysicalPage* const spare = findSpare(pagesOf(heap_), gap.lacking());
+  return spare != nullptr ? spare : createOf(pagesOf(heap_), units);
+}
+
+// Pages that come into the window count as spare until it is committed.
+PhysicalPage* Mover::findSpare(PageKind kind, std::uint32_t most) {
+  for (PhysicalPage& page : state_.table.pages()) {
+    if (!page.spare()) return nullptr;
+    const bool fits = page.kind == kind && page.units <= most && page.mappings.empty();
+    if (fits && std::ranges::find(reserved_.steps, &page, &Step::page) == reserved_.steps.end())
+      return &page;
   }
-  return createOf(pagesOf(heap_), units);
+  return nullptr;
 }
 
 // As large a page as the device has room for. It does not tell, so each attempt is half as large.
@@ -373,7 +367,7 @@ PhysicalPage* Mover::createOnDevice(std::uint32_t most) {
 PhysicalPage* Mover::createOf(PageKind kind, std::uint32_t units) {
   const std::uint64_t since = state_.core.device.hostNanoseconds();
   std::list<PhysicalPage> made;
-  if (!makePage(state_.core, kind, units, made, &state_.answers)) return nullptr;
+  if (!makePage(state_.core, kind, units, made)) return nullptr;
   if (kind == PageKind::kDevice)  // the budget is about the device's pages
     state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));
   ++state_.counters.created;

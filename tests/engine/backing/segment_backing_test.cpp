@@ -40,7 +40,7 @@ TEST_CASE("beyond the limit the device is not asked", "[engine][part]") {
   CHECK(rig.segments.grow(rig.heap, rig.request(12 * kMiB)) == nullptr);
   CHECK(rig.calls(Call::kMalloc) == 1);
   CHECK(rig.limit.reserved() == 20 * kMiB);
-  CHECK(rig.segments.answers().error().empty());
+  CHECK(rig.core.answers.error().empty());
   Parts::release(block);
 }
 
@@ -54,11 +54,11 @@ TEST_CASE("what the device refuses changes nothing but what it is said to have s
   CHECK(refused());  // leaves a record for the next
   const std::size_t host_bytes = rig.segments.hostBytes();
   for (int i = 0; i < 20; ++i) CHECK(refused());
-  CHECK_FALSE(rig.segments.answers().error().empty());
+  CHECK_FALSE(rig.core.answers.error().empty());
   CHECK(rig.limit.reserved() == 20 * kMiB);
   CHECK(rig.segments.hostBytes() == host_bytes);
   Block& fits = rig.grown(10 * kMiB);
-  CHECK(rig.segments.answers().error().empty());
+  CHECK(rig.core.answers.error().empty());
   for (Block* one : {&block, &fits}) Parts::release(*one);
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("a segment that the device will not take back is as good as before", "
   Parts::release(block);
   rig.sim.faults().failAll(Call::kFree, ErrorKind::kOther);
   CHECK(rig.segments.release({&rig.heap}, UINT64_MAX) == 0);
-  CHECK_FALSE(rig.segments.answers().error().empty());
+  CHECK_FALSE(rig.core.answers.error().empty());
   CHECK((rig.segments.returned() == 0 && rig.limit.reserved() == 20 * kMiB));
   CHECK(rig.map.find(address) != nullptr);
   Parts::audit(rig.heap);
