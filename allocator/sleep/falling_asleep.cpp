@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "allocator/engine/exchange/exchange.hpp"
-#include "allocator/engine/pages/release.hpp"
 #include "allocator/sleep/bus_copies.hpp"
 #include "allocator/sleep/sleep_plan.hpp"
+#include "allocator/sleep/sleeping_pages.hpp"
 
 namespace cistern {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "allocator/engine/pages/release.hpp"
 #include "allocator/sleep/falling_asleep.hpp"
+#include "allocator/sleep/sleeping_pages.hpp"
 
 namespace cistern {
 

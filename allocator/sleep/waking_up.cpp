@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "allocator/engine/exchange/exchange.hpp"
-#include "allocator/engine/pages/release.hpp"
 #include "allocator/sleep/bus_copies.hpp"
+#include "allocator/sleep/sleeping_pages.hpp"
 
 namespace cistern {
 namespace {

@@ -1,8 +1,8 @@
-// Pages that go to sleep, and come back.
+#include "allocator/sleep/sleeping_pages.hpp"
+
 #include <algorithm>
 
 #include "allocator/engine/pages/placing.hpp"
-#include "allocator/engine/pages/release.hpp"
 
 namespace cistern::pages {
 
