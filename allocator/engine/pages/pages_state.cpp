@@ -31,10 +31,8 @@ void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
     heap->mutex().assertHeld();
     heap->layout(kind).countBacking(page.bytes(), +1, real && device);
     if (!device) heap->host_bytes += page.bytes(), ++heap->host_pages;
-    if (!real && device && kind != page.counted_as) {
-      core.totals.countBacking(page.counted_as, page.bytes(), -1, false);
-      core.totals.countBacking(kind, page.bytes(), +1, false);
-    }
+    if (!real && device && kind != page.counted_as)
+      core.totals.moveBacking(page.counted_as, kind, page.bytes());
   }
   page.counted_by = heap;
   page.counted_as = kind;

@@ -226,12 +226,22 @@ void Totals::countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool a
 }
 
 // The counts that threads have not published say nothing of these two.
-void Totals::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool taken) noexcept {
-  const MutexLock lock(mutex_);
+void Totals::addBacking(SizeKind kind, std::uint64_t bytes, int sign, bool taken) noexcept {
   sums_.add(std::size_t(kind), Stat::kSegment, sign, taken);
   sums_.add(std::size_t(kind), Stat::kReservedBytes, sign * std::int64_t(bytes), taken);
   sums_.raisePeak(Stat::kSegment);
   sums_.raisePeak(Stat::kReservedBytes);
+}
+
+void Totals::countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool taken) noexcept {
+  const MutexLock lock(mutex_);
+  addBacking(kind, bytes, sign, taken);
+}
+
+void Totals::moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept {
+  const MutexLock lock(mutex_);
+  addBacking(from, bytes, -1, false);
+  addBacking(to, bytes, +1, false);
 }
 
 // ---- Reading ------------------------------------------------------------------------------------

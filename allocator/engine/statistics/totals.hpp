@@ -292,9 +292,11 @@ class Totals {
   /// `anew`: they were free before, or (-1) are allocated again, so that it is another block that
   /// has become active, or one less.
   void countPending(SizeKind kind, std::uint64_t bytes, int blocks, bool anew) noexcept;
-  /// Memory comes (`sign` is +1), or goes. `taken`: it comes from the device, and not back from
-  /// there, or from another kind of sizes.
+  /// Memory comes (`sign` is +1), or goes. `taken`: it comes from the device, which has not just
+  /// refused to take it back.
   void countBacking(SizeKind kind, std::uint64_t bytes, int sign, bool taken) noexcept;
+  /// It is for the other kind of sizes from now on. No reader sees it missing, or counted twice.
+  void moveBacking(SizeKind from, SizeKind to, std::uint64_t bytes) noexcept;
 
   // ---- Reading ---------------------------------------------------------------------------------
 
@@ -319,6 +321,8 @@ class Totals {
   void dealAlone(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void deal(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
   void publishLocked(ThreadCounters& counters) noexcept CISTERN_REQUIRES(mutex_);
+  void addBacking(SizeKind kind, std::uint64_t bytes, int sign, bool taken) noexcept
+      CISTERN_REQUIRES(mutex_);
   void raisePeaks() noexcept CISTERN_REQUIRES(mutex_);
 
   const Birthplace made_;

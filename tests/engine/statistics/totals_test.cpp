@@ -118,8 +118,7 @@ TEST_CASE("memory that comes, goes, is refused or changes its kind is counted ex
   totals.countBacking(SizeKind::kLarge, 20 * kMiB, +1, true);
   totals.countBacking(SizeKind::kSmall, 2 * kMiB, +1, true);
   CHECK(reserved() == std::pair(mib(2), mib(20)));
-  totals.countBacking(SizeKind::kSmall, 2 * kMiB, -1, false);
-  totals.countBacking(SizeKind::kLarge, 2 * kMiB, +1, false);
+  totals.moveBacking(SizeKind::kSmall, SizeKind::kLarge, 2 * kMiB);
   CHECK(reserved() == std::pair(mib(0), mib(22)));
   CHECK(all(Stat::kReservedBytes).allocated == mib(22));
   totals.countBacking(SizeKind::kLarge, 20 * kMiB, -1, false);
