@@ -78,33 +78,33 @@ void CapturedGraph::record(Stream origin) {
   pools_.engine.streams.registerStream(origin);  // while it is not captured
   const MutexLock lock(pools_.users.mutex);
   if (visiting.pool.asleep) refusePool("captureBegin", pool_, "is asleep: wake it first");
-  auto recording = std::make_shared<Recording>(pools_.engine, visiting.pool, origin);
-  if (!pools_.scopes->begin(recording)) {
+  auto capture = std::make_shared<LiveCapture>(pools_.engine, visiting.pool, origin);
+  if (!pools_.scopes->begin(capture)) {
     refusePool("captureBegin", pool_,
                "is being captured into, or allocated to by a filter, already");
   }
   try {
-    recording->prepare(origin);
+    capture->prepare(origin);
   } catch (...) {
-    pools_.scopes->end(*recording);
+    pools_.scopes->end(*capture);
     throw;
   }
   pools_.followScopes();
-  recording_ = std::move(recording);
+  capture_ = std::move(capture);
 }
 
 void CapturedGraph::include(Stream stream) {
   requireOneStream(pools_.engine.device, stream);
-  recording_->include(stream);
+  capture_->include(stream);
 }
 
 // The scope goes last: while it exists, the pool's next capture cannot begin. It catches no request
 // any more.
 void CapturedGraph::stopRecording() noexcept {
-  const std::shared_ptr<Recording> recording = std::move(recording_);
-  footprint_ = recording->end();
+  const std::shared_ptr<LiveCapture> capture = std::move(capture_);
+  footprint_ = capture->end();
   const MutexLock lock(pools_.users.mutex);
-  pools_.scopes->end(*recording);
+  pools_.scopes->end(*capture);
   pools_.followScopes();
 }
 
@@ -149,8 +149,8 @@ bool CapturedGraph::idle() noexcept { return pools_.graphs.idle(*this); }
 bool CapturedGraph::launchedInCapture(Stream stream) {
   if (pools_.scopes->active() == 0) return false;
   const Route route = pools_.scopes->route(stream, Router::Asked::kCaptures);
-  if (route.recording) route.recording->keep(shared_from_this());
-  return route.recording != nullptr;
+  if (route.capture) route.capture->keep(shared_from_this());
+  return route.capture != nullptr;
 }
 
 void CapturedGraph::reset(std::shared_ptr<CapturedGraph>& graph) noexcept {

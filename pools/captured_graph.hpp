@@ -7,7 +7,7 @@
 //
 // The program's Graph, or GraphMemory, holds it in between; so do the graphs that it has become
 // part of, and, after its reset, the queued replays (captured_graphs.hpp). When the last of them
-// lets go, so does this. The recording is the engine's, and is there while it is captured. This
+// lets go, so does this. The engine's LiveCapture is there while it is captured. This
 // file does not know what the device made of the graph: graph.cpp does.
 //
 // Not thread-safe, except for allocations meanwhile.
@@ -19,7 +19,7 @@
 #include <set>
 #include <vector>
 
-#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/capture/live_capture.hpp"
 #include "pools/captured_graphs.hpp"
 
 namespace cistern {
@@ -39,12 +39,12 @@ class CapturedGraph : public std::enable_shared_from_this<CapturedGraph> {
   CapturedGraph& operator=(const CapturedGraph&) = delete;
 
   MempoolId_t pool() const { return pool_; }
-  bool capturing() const { return recording_ != nullptr; }
+  bool capturing() const { return capture_ != nullptr; }
 
   // ---- While it is captured
 
   /// The device records the capture `id` on the stream.
-  void started(Stream stream, std::uint64_t id) { recording_->begin(stream, id); }
+  void started(Stream stream, std::uint64_t id) { capture_->begin(stream, id); }
   void include(Stream stream);
   /// The graph keeps the memory that it has touched.
   void end() noexcept;
@@ -83,7 +83,7 @@ class CapturedGraph : public std::enable_shared_from_this<CapturedGraph> {
 
   PoolRegistry& pools_;
   const MempoolId_t pool_;
-  std::shared_ptr<Recording> recording_;        ///< null unless it captures
+  std::shared_ptr<LiveCapture> capture_;        ///< null unless it captures
   std::uint64_t reserved_before_ = UINT64_MAX;  ///< by the pool, when the capture began
   Footprint footprint_;  ///< the memory; each of its graphs is a CapturedGraph
   CapturedGraphs::Launches launches_;

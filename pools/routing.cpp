@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "allocator/base/steps.hpp"
-#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/capture/live_capture.hpp"
 #include "pools/scopes.hpp"
 
 namespace cistern {
@@ -15,9 +15,9 @@ using List = SharedScopes::List;
 template <class Which>
 Route captureOf(Stream stream, const List& scopes, Which which) {
   for (const auto& scope : scopes) {
-    if (!scope->recording || !which(*scope->recording)) continue;
-    const std::uint32_t part = scope->recording->partOf(stream);
-    if (part != 0) return {scope->pool, scope->recording, part, nullptr};
+    if (!scope->capture || !which(*scope->capture)) continue;
+    const std::uint32_t part = scope->capture->partOf(stream);
+    if (part != 0) return {scope->pool, scope->capture, part, nullptr};
   }
   return {};
 }
@@ -25,16 +25,16 @@ Route captureOf(Stream stream, const List& scopes, Which which) {
 // The capture that began on the stream comes first, then the one that the device names. A stream
 // that one capture includes may have joined another since.
 Route captureOf(Stream stream, const List& scopes) {
-  const auto began = [&](const Recording& recording) { return recording.beganOn(stream); };
-  if (Route route = captureOf(stream, scopes, began); route.recording) return route;
-  const auto captures = [](const auto& scope) { return scope->recording != nullptr; };
+  const auto began = [&](const LiveCapture& capture) { return capture.beganOn(stream); };
+  if (Route route = captureOf(stream, scopes, began); route.capture) return route;
+  const auto captures = [](const auto& scope) { return scope->capture != nullptr; };
   const auto first = std::ranges::find_if(scopes, captures);
   if (first != scopes.end() && std::any_of(std::next(first), scopes.end(), captures)) {
-    const std::uint64_t id = (*first)->recording->idOf(stream);
-    const auto called = [&](const Recording& recording) { return recording.isCalled(id); };
-    if (Route route = captureOf(stream, scopes, called); route.recording) return route;
+    const std::uint64_t id = (*first)->capture->idOf(stream);
+    const auto called = [&](const LiveCapture& capture) { return capture.isCalled(id); };
+    if (Route route = captureOf(stream, scopes, called); route.capture) return route;
   }
-  return captureOf(stream, scopes, [&](const Recording& of) { return !of.beganOn(stream); });
+  return captureOf(stream, scopes, [&](const LiveCapture& of) { return !of.beganOn(stream); });
 }
 
 // The innermost scope with a filter that catches the stream, among those that began after the scope
@@ -64,8 +64,8 @@ Route Scopes::route(Stream stream, Asked asked) {
       const MutexLock lock(mutex_);
       shared = shared_.candidates(stream);
     }
-    Route capture = captureOf(stream, *shared.list);
-    if (capture.recording || asked == Asked::kCaptures) return capture;
+    Route route = captureOf(stream, *shared.list);
+    if (route.capture || asked == Asked::kCaptures) return route;
     Route filtered = filterOf(stream, shared, own ? own->number : 0);
     if (filtered.pool) return filtered;
   }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "allocator/base/thread_slots.hpp"
-#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/capture/live_capture.hpp"
 
 namespace cistern {
 
@@ -45,8 +45,8 @@ std::uint64_t Scopes::begin(Pool& pool, const PoolFilter& filter, LetGoBy by) {
   return number;
 }
 
-bool Scopes::begin(const std::shared_ptr<Recording>& recording) {
-  return share({next_++, &recording->pool(), nullptr, std::nullopt, recording}, LetGoBy::kItself);
+bool Scopes::begin(const std::shared_ptr<LiveCapture>& capture) {
+  return share({next_++, &capture->pool(), nullptr, std::nullopt, capture}, LetGoBy::kItself);
 }
 
 bool Scopes::share(SharedScope scope, LetGoBy by) {
@@ -70,7 +70,7 @@ bool Scopes::end(const Pool& pool) noexcept {
   if (removeOwn([&](const Own& own) { return own.pool == &pool; })) return true;
   const MutexLock lock(mutex_);
   const SharedScopes::Kept scope = shared_.of(pool);
-  if (!scope || scope->recording) return false;
+  if (!scope || scope->capture) return false;
   unshare(scope);
   return true;
 }
@@ -86,10 +86,10 @@ bool Scopes::end(std::uint64_t number) noexcept {
   return true;
 }
 
-void Scopes::end(const Recording& recording) noexcept {
+void Scopes::end(const LiveCapture& capture) noexcept {
   const MutexLock lock(mutex_);
-  const SharedScopes::Kept scope = shared_.of(recording.pool());
-  if (scope && scope->recording.get() == &recording) unshare(scope);
+  const SharedScopes::Kept scope = shared_.of(capture.pool());
+  if (scope && scope->capture.get() == &capture) unshare(scope);
 }
 
 void Scopes::unshare(const SharedScopes::Kept& scope) noexcept {

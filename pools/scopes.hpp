@@ -35,15 +35,15 @@ class Scopes final : public Router {
   /// has a scope of that pool. `by` lets go of the scope's use of the pool. Throws std::bad_alloc,
   /// changing nothing, as the next does.
   std::uint64_t begin(Pool& pool, const PoolFilter& filter, LetGoBy by);
-  /// Begins a capture's scope, which catches what the recording covers. False when there is a scope
+  /// Begins a capture's scope, which catches what the capture covers. False when there is a scope
   /// of its pool that is not a thread's own.
-  bool begin(const std::shared_ptr<Recording>& recording);
+  bool begin(const std::shared_ptr<LiveCapture>& capture);
   /// Ends the calling thread's own scope of the pool, or else the one that is no thread's own and
   /// no capture's. False without such a scope.
   bool end(const Pool& pool) noexcept;
   /// Ends the scope of that number. False when it goes on, because it is another thread's own.
   bool end(std::uint64_t number) noexcept;
-  void end(const Recording& recording) noexcept;
+  void end(const LiveCapture& capture) noexcept;
 
   /// How many are active, of all threads.
   int active() const { return active_.load(std::memory_order_acquire); }

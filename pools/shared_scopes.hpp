@@ -24,7 +24,7 @@ struct SharedScope {
   Pool* pool;                            ///< where the requests go
   std::shared_ptr<void> token;           ///< keeps the pool while a request is on its way
   std::optional<PoolFilter> filter;      ///< none for a capture
-  std::shared_ptr<Recording> recording;  ///< a capture's
+  std::shared_ptr<LiveCapture> capture;  ///< null: it is no capture's
 
   /// The stream of a scope of one stream.
   std::optional<Stream> only() const { return filter ? filter->onlyStream() : std::nullopt; }

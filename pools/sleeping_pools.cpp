@@ -101,7 +101,7 @@ void SleepingPools::begin(Chosen& chosen) {
         refusePool("sleep", chosen.ids[i],
                    "has its memory in segments, which could not come back to their addresses");
       }
-      if (pool.recording()) refusePool("sleep", chosen.ids[i], "is being captured into");
+      if (pool.capture()) refusePool("sleep", chosen.ids[i], "is being captured into");
     }
     for (const PoolUsers::Visit& visit : chosen.visits) visit.pool.putToSleep();
   } catch (...) {

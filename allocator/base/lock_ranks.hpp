@@ -30,7 +30,7 @@
   X(kRetired, "CapturedGraphs::retired", "is held by the thread that lets reset graphs go")      \
   X(kPools, "PoolUsers::mutex", "guards which pools there are, and their users")                 \
   X(kCapturedGraphs, "CapturedGraphs::mutex_", "guards which graphs can be launched, and where") \
-  X(kRecording, "Recording::mutex_", "guards what is known of one capture")                      \
+  X(kLiveCapture, "LiveCapture::mutex_", "guards what is known of one capture")                  \
   /* Pinned memory */                                                                            \
   X(kPinnedSystem, "PinnedMemory::system_mutex_", "serialises pinning and giving back")          \
   X(kPinnedWaiting, "PinnedUses::waiting_", "lets one thread at a time wait for uses to end")    \

@@ -1,7 +1,7 @@
 // The steps of a miss, in the order in which they are tried: the one of programs, and that of
 // captures.
 
-#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/capture/live_capture.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
 #include "tests/engine/fallbacks_support.hpp"
@@ -72,19 +72,19 @@ TEST_CASE("a miss of a capture neither gives back nor waits", "[engine][part]") 
 
     Engine& engine = rig.engine;
     Pool& pool = engine.pools.open({1, 0}, {});
-    const auto recording = std::make_shared<Recording>(engine, pool, captured);
-    recording->prepare(captured);
+    const auto capture = std::make_shared<LiveCapture>(engine, pool, captured);
+    capture->prepare(captured);
     rig.sim.beginCapture(captured, CaptureMode::kRelaxed).orThrow();
-    recording->begin(captured, rig.sim.captureInfo(captured).orThrow().id);
+    capture->begin(captured, rig.sim.captureInfo(captured).orThrow().id);
     Request asked = engine.rules.request(50 * kMiB, captured, &pool);
-    asked.capture = recording.get();
-    asked.part = recording->partOf(captured);
+    asked.capture = capture.get();
+    asked.part = capture->partOf(captured);
     REQUIRE(asked.part != 0);
     rig.log.clear();
     CHECK_THROWS_AS(slow_path::fallBack(engine, slow_path::heapFor(engine, asked), asked),
                     OutOfMemory);
     CHECK(rig.log == Steps{"events", "tidy", "grows", "callbacks"});
-    Footprint footprint = recording->end();
+    Footprint footprint = capture->end();
     rig.sim.destroyGraph(rig.sim.endCapture(captured).orThrow()).orThrow();
     engine.letGo(footprint);
     cistern::audit(engine);

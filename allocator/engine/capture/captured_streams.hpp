@@ -1,7 +1,7 @@
 // The streams of one capture: which of them it records, as which of its parts, and how far each has
 // come. It owns the parts, the order of their nodes, and the streams' marks. Guarded by the lock of
-// its recording, under which it asks the device for frontiers. recording.hpp says what a mark and a
-// part are.
+// its capture, under which it asks the device for frontiers. live_capture.hpp says what a mark and
+// a part are.
 //
 //   a stream's marks follow each other: what follows mark i follows all up to i
 //   a stream's marks, and its past, are of the part that it records at present
@@ -208,7 +208,7 @@ class CapturedStreams {
 // They are blocks that several of its streams have used, or that
 // were allocated in a part which their stream no longer records. It owns those that a stream of the
 // capture may have again, and those that nobody has before the capture is over. Guarded by the lock
-// of its recording; it takes heaps' locks one at a time.
+// of its capture; it takes heaps' locks one at a time.
 //
 //   a block waits for a mark of every stream that has used it
 //   a stream that may not have the first of a queue may have none of those behind

@@ -23,7 +23,7 @@
 
 namespace cistern {
 
-class Recording;
+class LiveCapture;
 
 /// The options for the heaps of a pool with these rules.
 inline HeapOptions heapOptionsOf(const SizeRules& rules, bool on_pages) {
@@ -122,13 +122,13 @@ class Pool {
   void remove(Heap& heap) noexcept;
 
   /// The capture that is under way into this pool, or null.
-  std::shared_ptr<Recording> recording() const {
+  std::shared_ptr<LiveCapture> capture() const {
     const MutexLock lock(mutex_);
-    return recording_;
+    return capture_;
   }
-  void setRecording(std::shared_ptr<Recording> recording) {
+  void setCapture(std::shared_ptr<LiveCapture> capture) {
     const MutexLock lock(mutex_);
-    recording_ = std::move(recording);
+    capture_ = std::move(capture);
   }
 
   /// Whether the default pool may take from here rather than be out of memory, while it is live.
@@ -175,7 +175,7 @@ class Pool {
   MempoolId_t id_ CISTERN_GUARDED_BY(mutex_);
   PoolTraits traits_ CISTERN_GUARDED_BY(mutex_);
   std::vector<Heap*> heaps_ CISTERN_GUARDED_BY(mutex_);
-  std::shared_ptr<Recording> recording_ CISTERN_GUARDED_BY(mutex_);
+  std::shared_ptr<LiveCapture> capture_ CISTERN_GUARDED_BY(mutex_);
   const std::shared_ptr<void> token_ = std::make_shared<char>();
 };
 
@@ -199,7 +199,7 @@ std::string asleepText(const Pool& pool);
 
 struct Route {
   Pool* pool = nullptr;                    ///< null: the default pool
-  std::shared_ptr<Recording> recording{};  ///< of the capture that the request is part of, if any
+  std::shared_ptr<LiveCapture> capture{};  ///< that the request is part of, if any
   std::uint32_t part = 0;                  ///< the number of the part of that capture
   std::shared_ptr<void> token{};           ///< the pool's, unless something else keeps it meanwhile
 };

@@ -177,7 +177,7 @@ class Completion {
     if (free_marks_ > 0) --free_marks_;
   }
 
-  // ---- A capture into the pool. Meanwhile frees are for recording.cpp, and what the stream
+  // ---- A capture into the pool. Meanwhile frees are for live_capture.cpp, and what the stream
   // has done by now says nothing of what the capture has freed.
 
   /// The number of the capture that is under way, or 0.

@@ -1,5 +1,5 @@
 #include "allocator/base/ablation.hpp"
-#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/capture/live_capture.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
@@ -42,7 +42,7 @@ inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(h
 
 // Every first user of a heap that is made while a capture into its pool is under way passes here.
 Heap& knownToCapture(Heap& heap) {
-  if (const std::shared_ptr<Recording> recording = heap.pool().recording()) recording->learn(heap);
+  if (const std::shared_ptr<LiveCapture> capture = heap.pool().capture()) capture->learn(heap);
   return heap;
 }
 
@@ -100,18 +100,18 @@ Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) 
 }
 
 // A capture of the stream comes before the pool that a request names: only the capture's pool keeps
-// in place what the graph will use. The route keeps the recording alive meanwhile. When the host
+// in place what the graph will use. The route keeps the capture alive meanwhile. When the host
 // has no memory to note the hold, the block is free again, as if it had never been found.
 void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* named) {
   engine.made.requireHere("allocate");
   const Route route = engine.pools.route(
       stream, named ? Router::Asked::kCaptures : Router::Asked::kCapturesAndScopes);
-  if (route.recording == nullptr) {
+  if (route.capture == nullptr) {
     Pool* const pool = named ? named : route.pool ? route.pool : &engine.default_pool;
     return pointerTo(allocateIn(engine, *pool, bytes, stream));
   }
   Request request = requestOf(engine, bytes, stream, *route.pool);
-  request.capture = route.recording.get();
+  request.capture = route.capture.get();
   request.part = route.part;
   refuseBeyondDevice(engine, request);
   Heap& heap = heapFor(engine, request);
@@ -123,7 +123,7 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   if (block == nullptr) block = &fallBack(engine, heap, request);
   void* const pointer = pointerTo(*block);
   try {
-    recordingOf(request).bind(*block);
+    liveCaptureOf(request).bind(*block);
   } catch (...) {
     freeAt(engine, toAddress(pointer), nullptr);
     throw;

@@ -1,6 +1,6 @@
 #include "allocator/base/ablation.hpp"
 #include "allocator/base/thread_number.hpp"
-#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/capture/live_capture.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
 #include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
@@ -79,8 +79,8 @@ inline void freeLocked(Engine& engine, HeapSegment& segment, Heap& heap, Address
 // the heap then knows.
 bool freeInCapture(Heap& heap, const HeapSegment& segment, Address address, const void* caller,
                    std::uint32_t number) noexcept {
-  const std::shared_ptr<Recording> recording = heap.pool().recording();
-  if (recording && recording->free(heap, segment, address, caller)) return true;
+  const std::shared_ptr<LiveCapture> capture = heap.pool().capture();
+  if (capture && capture->free(heap, segment, address, caller)) return true;
   const MutexLock lock(heap.mutex());
   (void)heap.completion().endCapture(number);
   return false;

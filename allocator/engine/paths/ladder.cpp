@@ -10,7 +10,7 @@
 
 #include "allocator/base/check.hpp"
 #include "allocator/engine/backing/imports.hpp"
-#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/capture/live_capture.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
 #include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
@@ -100,7 +100,7 @@ Block* search(Miss& miss) {
 }
 
 Block* fromCapture(Miss& miss) {
-  return miss.request.capture ? recordingOf(miss.request).take(miss.heap, miss.request) : nullptr;
+  return miss.request.capture ? liveCaptureOf(miss.request).take(miss.heap, miss.request) : nullptr;
 }
 
 // A miss pays for a bounded number of blocks that wait.

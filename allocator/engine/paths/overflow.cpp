@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "allocator/base/bytes.hpp"
-#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/capture/live_capture.hpp"
 #include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 Heap& heapBeside(Engine& engine, const Request& request) {
   Heap& heap = engine.heaps.findOrMake(*request.pool, request.stream, true);
-  if (const std::shared_ptr<Recording> recording = heap.pool().recording()) recording->learn(heap);
+  if (const std::shared_ptr<LiveCapture> capture = heap.pool().capture()) capture->learn(heap);
   return heap;
 }
 
@@ -31,7 +31,7 @@ Block* whatLiesFree(Engine& engine, Heap& heap, const Request& request) {
     if (Block* const block = heap.allocate(request)) return block;
   }
   if (request.capture != nullptr) {
-    if (Block* const block = recordingOf(request).take(heap, request)) return block;
+    if (Block* const block = liveCaptureOf(request).take(heap, request)) return block;
   }
   if (Block* const block = engine.pages.place(heap, request, PagesFrom::kNoNew)) return block;
   return takeComplete(engine, heap, request, Extent::kParts);

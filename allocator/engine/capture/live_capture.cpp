@@ -1,4 +1,4 @@
-#include "allocator/engine/capture/recording.hpp"
+#include "allocator/engine/capture/live_capture.hpp"
 
 #include <mutex>
 #include <new>
@@ -10,7 +10,7 @@
 #include "allocator/engine/exchange/exchange.hpp"
 
 namespace cistern {
-Recording::Recording(Engine& engine, Pool& pool, Stream origin)
+LiveCapture::LiveCapture(Engine& engine, Pool& pool, Stream origin)
     : engine_(engine),
       pool_(pool),
       token_(pool.token()),
@@ -35,7 +35,7 @@ static Result<CaptureInfo> askTwice(Device& device, Stream stream) {
   return info || info.error().kind == ErrorKind::kInvalidHandle ? info : device.captureInfo(stream);
 }
 
-std::uint64_t Recording::idOf(Stream stream) const {
+std::uint64_t LiveCapture::idOf(Stream stream) const {
   const Result<CaptureInfo> info = askTwice(engine_.device, stream);
   return info ? info.value().id : 0;
 }
@@ -43,7 +43,7 @@ std::uint64_t Recording::idOf(Stream stream) const {
 // If the device does not say, what was seen before holds. Memory that the graph uses must not come
 // from elsewhere: nothing would keep it in place. A device that forbids the question, as of the
 // legacy stream beside a capture, records nothing there.
-std::uint32_t Recording::partOf(Stream stream) {
+std::uint32_t LiveCapture::partOf(Stream stream) {
   const Result<CaptureInfo> info = askTwice(engine_.device, stream);
   if (!info && info.error().kind == ErrorKind::kInvalidHandle) return 0;
   const CaptureInfo now = info ? info.value() : CaptureInfo{CaptureStatus::kInvalidated, 0};
@@ -64,7 +64,7 @@ std::uint32_t Recording::partOf(Stream stream) {
 // Memory that the stream has used or freed until now is for the part that it no longer records. It
 // is for no other part, nor for other work in the pool. Such work would give it back as memory that
 // no part has used.
-void Recording::leavePart(CapturedStreams::Seen& of) {
+void LiveCapture::leavePart(CapturedStreams::Seen& of) {
   for (const bool overflow : {false, true})
     waiting_.keepApart(of.stream, pool_.heapWith(of.stream, overflow));
   of = {of.stream, of.included};
@@ -75,8 +75,8 @@ void Recording::leavePart(CapturedStreams::Seen& of) {
 // A block that was not allocated in the capture has been used by work that is queued, not captured.
 // It is free when that is complete. Until then it must not lie beside what the capture frees. A
 // wrong free is reported without a lock.
-bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
-                     const void* caller) noexcept {
+bool LiveCapture::free(Heap& heap, const HeapSegment& segment, Address address,
+                       const void* caller) noexcept {
   Block* block = nullptr;
   StreamUses users;
   bool ours = false;
@@ -112,13 +112,13 @@ bool Recording::free(Heap& heap, const HeapSegment& segment, Address address,
   return true;
 }
 
-void Recording::bind(const Block& block) {
+void LiveCapture::bind(const Block& block) {
   const MutexLock lock(mutex_);
   if (over_) return;  // the graph is made without it
   engine_.hold(block, footprint_, number_);
 }
 
-void Recording::learn(Heap& heap) {
+void LiveCapture::learn(Heap& heap) {
   const MutexLock lock(mutex_);
   if (over_) return;
   const MutexLock heap_lock(heap.mutex());
@@ -128,7 +128,7 @@ void Recording::learn(Heap& heap) {
   known.beginCapture(number_);
 }
 
-Block* Recording::take(Heap& heap, const Request& request) {
+Block* LiveCapture::take(Heap& heap, const Request& request) {
   const MutexLock lock(mutex_);
   CapturedStreams::Seen* const by = streams_.beginRequest(request.stream);
   if (over_ || by == nullptr || !engine_.options.reusesAcrossStreams()) return nullptr;
@@ -141,7 +141,7 @@ Block* Recording::take(Heap& heap, const Request& request) {
 }
 
 // Free memory of the capture's other streams: as a loan, until it is freed.
-Block* Recording::takeFree(const Heap& heap, const Request& request) {
+Block* LiveCapture::takeFree(const Heap& heap, const Request& request) {
   for (Heap* owner : pool_.heaps()) {
     CapturedStreams::Seen* const of = streams_.seen(owner->stream());
     if (owner == &heap || owner->overflow() != heap.overflow() || of == nullptr) continue;
@@ -161,7 +161,7 @@ Block* Recording::takeFree(const Heap& heap, const Request& request) {
 
 // Free memory that queued work may still use waits, as if it were freed only now. A miss that takes
 // such memory from elsewhere has it in the heap by now, or learns that it may not.
-void Recording::begin(Heap& heap) {
+void LiveCapture::begin(Heap& heap) {
   std::vector<Block*> blocks;
   {
     const MutexLock still(engine_.pages.mutex());
@@ -179,7 +179,7 @@ void Recording::begin(Heap& heap) {
 // Memory that comes back into the pool meanwhile is held to that too: see putBack in
 // cross_stream/deferral.cpp. Pages go home first: what captures have in common then needs the same
 // windows, which are mapped.
-void Recording::prepare(Stream origin) {
+void LiveCapture::prepare(Stream origin) {
   flushCaches(engine_);
   const auto refresh = [&](Heap& heap) {  // while it can be asked: a captured stream does not tell
     heap.stream() == origin ? engine_.progress.refresh(heap)
@@ -193,7 +193,7 @@ void Recording::prepare(Stream origin) {
   engine_.streams.captureBegins(origin);
   engine_.progress.captureBegins();
   try {
-    pool_.setRecording(shared_from_this());
+    pool_.setCapture(shared_from_this());
     for (Heap* heap : pool_.heaps()) {
       begin(*heap);
       if (heap->onPages()) atLowWater(engine_, *heap);
@@ -205,7 +205,7 @@ void Recording::prepare(Stream origin) {
 }
 
 // Blocks that the capture has allocated, and that are in use at its end.
-void Recording::noteResults(Heap& heap) noexcept try {
+void LiveCapture::noteResults(Heap& heap) noexcept try {
   const MutexLock lock(heap.mutex());
   forEachBlock(heap, [&](const Block& block) {
     mutex_.assertHeld();
@@ -219,7 +219,7 @@ void Recording::noteResults(Heap& heap) noexcept try {
 
 // If work still uses a mapping that a page has left, only the free blocks are marked complete, not
 // the epochs.
-void Recording::end(Heap& heap) noexcept {
+void LiveCapture::end(Heap& heap) noexcept {
   const MutexLock still(engine_.pages.mutex());
   const MutexLock lock(heap.mutex());
   Completion& known = heap.completion();
@@ -227,10 +227,10 @@ void Recording::end(Heap& heap) noexcept {
   known.leftInUseBefore() ? noteFreeComplete(heap) : known.noteComplete(heap.endedEpoch());
 }
 
-// Under the recording's lock the capture ends for all heaps: a free comes before or after, never
+// Under the capture's lock the capture ends for all heaps: a free comes before or after, never
 // halfway. Work that the capture captured has not run, so nothing waits for it. But other work,
 // queued on streams that it did not record, may have used a block.
-Footprint Recording::end() noexcept {
+Footprint LiveCapture::end() noexcept {
   engine_.progress.captureEnds();
   engine_.streams.captureEnds(origin_);
   Footprint touched;
@@ -247,7 +247,7 @@ Footprint Recording::end() noexcept {
     touched = std::exchange(footprint_, {});
     pool_.forEachHeap([&](Heap& heap) { end(heap); });
   }
-  pool_.setRecording(nullptr);
+  pool_.setCapture(nullptr);
   while (Block* block = left.free.pop()) putBack(engine_, {block});
   for (const auto& [block, streams] : left.outside) deferFree(engine_, *block, streams);
   while (Block* block = left.unknown.pop()) engine_.pending.addUnknown(*block);

@@ -3,7 +3,7 @@
 // again.
 //
 // Work that is captured runs when the graph is replayed, not now. So an event says nothing about
-// it, and asking for one would put it into the graph. So the recording follows a captured stream's
+// it, and asking for one would put it into the graph. So the capture follows a captured stream's
 // frees in the graph itself. A mark is the frontier that a stream had reached, and covers all that
 // was freed on the stream before. Several frees share a mark: it is made every few frees, or when
 // another stream asks. Work captured later may use the memory if it follows that frontier.
@@ -40,10 +40,10 @@ namespace cistern {
 struct Engine;
 
 /// Made by std::make_shared. Thread-safe; nothing here may be called with a heap's lock held.
-class Recording : public Capture, public std::enable_shared_from_this<Recording> {
+class LiveCapture : public Capture, public std::enable_shared_from_this<LiveCapture> {
  public:
   /// It will begin on `origin`.
-  Recording(Engine& engine, Pool& pool, Stream origin);
+  LiveCapture(Engine& engine, Pool& pool, Stream origin);
 
   Pool& pool() const { return pool_; }
 
@@ -116,16 +116,16 @@ class Recording : public Capture, public std::enable_shared_from_this<Recording>
   const Stream origin_;
   const std::uint32_t number_;
   std::atomic<std::uint64_t> id_{0};  ///< 0 until it has begun
-  Mutex mutex_{LockRank::kRecording};
+  Mutex mutex_{LockRank::kLiveCapture};
   bool over_ CISTERN_GUARDED_BY(mutex_) = false;
   CapturedStreams streams_ CISTERN_GUARDED_BY(mutex_);
   WaitingFrees waiting_ CISTERN_GUARDED_BY(mutex_);
   Footprint footprint_ CISTERN_GUARDED_BY(mutex_);  ///< what it has touched
 };
 
-/// The recording of a request of a capture. Pre: it is one.
-inline Recording& recordingOf(const Request& request) {
-  return static_cast<Recording&>(*request.capture);
+/// The capture that a request is part of. Pre: it is part of one.
+inline LiveCapture& liveCaptureOf(const Request& request) {
+  return static_cast<LiveCapture&>(*request.capture);
 }
 
 }  // namespace cistern
