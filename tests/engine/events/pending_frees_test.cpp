@@ -162,7 +162,7 @@ TEST_CASE("who waits does not give up while another thread has ready blocks in h
     rig.noteReleased(one);
   });
   Block& block = rig.pendingBlock();
-  pending.add({&block, false, false}, {user});
+  pending.add({&block, false, false}, StreamUses(user));
   CHECK(pending.poll());
   waiting.join();
   CHECK(found);
