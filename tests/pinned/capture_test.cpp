@@ -1,6 +1,7 @@
 // Pinned memory while graphs are captured.
 #include <vector>
 
+#include "allocator/base/bounds.hpp"
 #include "tests/pinned/pinned_support.hpp"
 
 namespace cistern::test {

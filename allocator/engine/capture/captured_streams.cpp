@@ -75,7 +75,7 @@ CapturedStreams::Point CapturedStreams::cover(Stream stream) noexcept try {
 }
 
 // Adds what the other streams of the part have captured by now. Any of them may have used what was
-// freed, as Note [Unrecorded uses] in streams/progress.hpp says. A stream that is destroyed, or
+// freed, as Note [Unrecorded uses] in core/progress.hpp says. A stream that is destroyed, or
 // that forbids the question (the legacy stream beside a capture), records nothing.
 bool CapturedStreams::addFrontiers(const Seen& of, Nodes& nodes) {
   Nodes own;

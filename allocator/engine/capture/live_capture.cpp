@@ -177,7 +177,7 @@ void LiveCapture::begin(Heap& heap) {
 // While a capture into a pool is under way, free memory in the pool is complete, or was freed by
 // the capture. So a stream that joins later may take it, and it does no harm that the two coalesce.
 // Memory that comes back into the pool meanwhile is held to that too: see putBack in
-// cross_stream/deferral.cpp. Pages go home first: what captures have in common then needs the same
+// exchange/deferral.cpp. Pages go home first: what captures have in common then needs the same
 // windows, which are mapped.
 void LiveCapture::prepare(Stream origin) {
   flushCaches(engine_);

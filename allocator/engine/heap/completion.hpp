@@ -117,7 +117,7 @@ class Completion {
 
   // ---- Marks that were made for this heap, and that are not yet seen reached
   //
-  // A look (streams/progress.cpp) calls beginLook, then passOldest for each mark that has answered.
+  // A look (core/progress.cpp) calls beginLook, then passOldest for each mark that has answered.
   // Without a mark to make, it calls endLook. Otherwise it calls beginMark, ends the epoch under
   // the same lock, and calls endMark with the mark's answer. It asks marks and streams outside the
   // lock. Until endLook or endMark, no other thread changes the marks.
