@@ -176,6 +176,7 @@ class Mover {
   /// Whether the device's limit has no room for all that is missing.
   bool lacksRoom() const;
   /// Whether so many pages of the host are missing that they are to be made first.
+  std::uint64_t roomOnDevice() const;
   bool wantsHostPages();
   void grow();
   PhysicalPage* create(const Gap& gap);

@@ -309,14 +309,20 @@ bool Mover::isHopeless() {
   return all == nullptr;
 }
 
-// A GiB of them takes some 200 ms (docs/overflow.md), and other misses wait for the lock. A device
-// that has refused is full below the limit: other processes have its memory.
+// Below the limit, other processes may have the device's memory.
+std::uint64_t Mover::roomOnDevice() const {
+  const Result<MemoryInfo> info = state_.core.device.memoryInfo();
+  const std::uint64_t left = state_.core.limit.left();
+  return info ? std::min<std::uint64_t>(left, info.value().free_bytes) : left;
+}
+
+// A GiB of them takes some 200 ms (docs/overflow.md), and other misses wait for the lock.
 bool Mover::wantsHostPages() {
   constexpr std::uint64_t kManyUnits = 64 * kMiB / kUnit;
   if (wanted_ == nullptr || pagesOf(heap_) == PageKind::kDevice) return false;
   std::uint64_t units = reserved_.gapUnits();
-  if (mixes_ && !state_.core.answers.wasRefused())
-    units -= std::min(units, state_.core.limit.left() / kUnit);
+  if (units < kManyUnits) return false;
+  if (mixes_) units -= std::min(units, roomOnDevice() / kUnit);
   if (units < kManyUnits) return false;
   const Gap& gap = *std::ranges::max_element(reserved_.gaps, {}, &Gap::lacking);
   *wanted_ = {std::uint32_t(units), newPageUnits(state_, request_, gap, false)};
