@@ -182,10 +182,12 @@ std::size_t PageBacking::hostBytes() const {
 
 namespace {
 
+// The heap may be another stream's a moment later, or nobody's, if its pool comes to its end.
 bool streamIsDead(Core& core, const Heap& heap) {
-  const KnownStreams::Look at = core.streams.look(heap.stream());
+  const Stream stream = heap.stream();
+  const KnownStreams::Look at = core.streams.look(stream);
   if (at.forgotten) return false;
-  const Result<CaptureInfo> info = core.device.captureInfo(heap.stream());
+  const Result<CaptureInfo> info = core.device.captureInfo(stream);
   return !info.ok() && info.error().kind == ErrorKind::kInvalidHandle;
 }
 
