@@ -82,7 +82,7 @@ class LiveCapture : public Capture, public std::enable_shared_from_this<LiveCapt
     footprint_.graphs.push_back(std::move(graph));
   }
   /// The capture is over. Returns what it has touched, which stays where it is until
-  /// Engine::unbind.
+  /// Engine::letGo.
   Footprint end() noexcept;
 
   // ---- Memory

@@ -1,6 +1,7 @@
 // A heap: the segments and the free blocks of one stream in one pool, behind one lock.
 //
-// A heap knows no pool, cache, page or device: what it needs of them is handed to it.
+// A heap names its pool and lists its caches, but looks into neither, nor into pages or the device:
+// what it needs of them is handed to it.
 //
 // Locks: a heap's mutex guards everything in it but HeapIdentity. No device call is ever made under
 // it. Read first: layout.hpp, completion.hpp.
