@@ -180,7 +180,7 @@ class Mover {
   bool wantsHostPages();
   void grow();
   PhysicalPage* create(const Gap& gap);
-  /// A page that no heap has, and the window neither.
+  /// A page that neither a heap nor the window has, or null. Each is looked at once an attempt.
   PhysicalPage* findSpare(PageKind kind, std::uint32_t most);
   PhysicalPage* createOnDevice(std::uint32_t most);
   /// Pages of that kind alone.
@@ -208,6 +208,8 @@ class Mover {
   bool frozen_ = false;          ///< the heap is (Rounds), in the last attempt
   bool unordered_ = false;       ///< in the last attempt, the device would not order the streams
   bool page_too_large_ = false;  ///< in any, a page was passed over: no gap had room for it
+  /// The first that findSpare has not looked at, in this attempt.
+  std::optional<std::list<PhysicalPage>::iterator> next_spare_;
 };
 
 }  // namespace cistern::pages

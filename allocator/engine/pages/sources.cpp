@@ -51,6 +51,7 @@ class Donors {
 // Free pages come before new ones.
 bool Mover::fillGaps(bool waits) {
   unordered_ = false;
+  next_spare_.reset();
   mixes_ = mayMix();
   pressed_ = false;
   asks_all_ = mixes_ && heap_.overflow();  // pages of the host cost more than any search
@@ -350,13 +351,14 @@ PhysicalPage* Mover::create(const Gap& gap) {
   return spare != nullptr ? spare : createOf(pagesOf(heap_), units);
 }
 
-// Pages that come into the window count as spare until it is committed.
+// Spare pages are the first of all. Each is looked at once: what comes into the window counts as
+// spare until that is committed, and pages made meanwhile come before the first.
 PhysicalPage* Mover::findSpare(PageKind kind, std::uint32_t most) {
-  for (PhysicalPage& page : state_.table.pages()) {
-    if (!page.spare()) return nullptr;
-    const bool fits = page.kind == kind && page.units <= most && page.mappings.empty();
-    if (fits && std::ranges::find(reserved_.steps, &page, &Step::page) == reserved_.steps.end())
-      return &page;
+  const auto end = state_.table.pages().end();
+  if (!next_spare_) next_spare_ = state_.table.pages().begin();
+  while (*next_spare_ != end && (*next_spare_)->spare()) {
+    PhysicalPage& page = *(*next_spare_)++;
+    if (page.kind == kind && page.units <= most && page.mappings.empty()) return &page;
   }
   return nullptr;
 }
