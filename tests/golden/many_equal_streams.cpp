@@ -12,6 +12,10 @@
 //   refuse    one that is refused
 //   overflow  some in overflow, for which all blocks were freed
 //   found     the same, of one stream that had all blocks
+//
+// Or there is one stream, and what is counted is one request:
+//
+//   pages   for so many pages
 #include "tests/golden/many_equal_streams.hpp"
 
 #include <span>
@@ -24,7 +28,7 @@
 
 namespace cistern::golden {
 
-enum class Way { kHold, kLarge, kFree, kShare, kForget, kRefuse, kOverflow, kFound, kNone };
+enum class Way { kHold, kLarge, kFree, kShare, kForget, kRefuse, kOverflow, kFound, kPages, kNone };
 
 namespace {
 
@@ -36,6 +40,7 @@ Way wayOf(std::string_view name) {
   if (name == "refuse") return Way::kRefuse;
   if (name == "overflow") return Way::kOverflow;
   if (name == "found") return Way::kFound;
+  if (name == "pages") return Way::kPages;
   return name == "forget" ? Way::kForget : Way::kNone;
 }
 
@@ -93,12 +98,16 @@ void runStreams(sim::SimDevice& device, CachingAllocator& allocator, long stream
 int streams(long count, std::string_view what, std::string_view options) {
   const Way way = wayOf(what);
   if (way == Way::kNone) return 2;
-  if (way >= Way::kRefuse) return full(count, way, options), 0;
+  if (way != Way::kPages && way >= Way::kRefuse) return full(count, way, options), 0;
   sim::SimConfig config;
   config.capacity = 512 * kGiB;
   config.race_detector = false;
   sim::SimDevice device(config);
   CachingAllocator allocator(device, Options::parse(options));
+  if (way == Way::kPages) {
+    const Stream stream = device.createStream().orThrow();
+    return runStreamsFull(allocator, {&stream, 1}, std::size_t(count) * 2 * kMiB), 0;
+  }
   runStreams(device, allocator, count, way);
   return 0;
 }
