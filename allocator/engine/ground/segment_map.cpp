@@ -50,8 +50,8 @@ std::atomic<SegmentMap::Word>& SegmentMap::branchWord(std::uint64_t index) {
   return wordIn(madeIn(root(index), branches_, host_bytes_), index);
 }
 
-SegmentMap::Cell& SegmentMap::cell(std::uint64_t index) {
-  return cellIn(madeIn(branchWord(index), leaves_, host_bytes_), index);
+SegmentMap::Word SegmentMap::leaf(std::uint64_t index) {
+  return madeIn(branchWord(index), leaves_, host_bytes_);
 }
 
 // In the cell with that index. All of a cell that a range has is the range's.
@@ -79,8 +79,9 @@ bool SegmentMap::insert(HeapSegment& segment) {
   CISTERN_CHECK(to < kCells);
   const MutexLock lock(mutex_);
   if (overlaps(segment)) return false;
-  for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i)
-    (void)cell(i);  // all that may throw
+  for (std::uint64_t i = (segment.device_base >> kCellShift) & ~(kLeafCells - 1); i <= to;
+       i += kLeafCells)
+    (void)leaf(i);  // all that may throw
   store(segment, &segment);
   return true;
 }
@@ -103,7 +104,7 @@ void SegmentMap::extend(HeapSegment& segment, AddressRange own, Address from, Ad
     } else if (isWhole(at, kLeafBytes)) {
       branchWord(index).store(whole, std::memory_order_release);
     } else {
-      cell(index).at_start.store(&segment, std::memory_order_release);
+      cellIn(leaf(index), index).at_start.store(&segment, std::memory_order_release);
     }
   }
 }
@@ -116,8 +117,10 @@ void SegmentMap::erase(HeapSegment& segment) noexcept {
 // Writes what belongs to `segment` of its cells: its record, or null.
 void SegmentMap::store(const HeapSegment& segment, HeapSegment* value) {
   const std::uint64_t to = (segment.deviceEnd() - 1) >> kCellShift;
+  Word in = 0;
   for (std::uint64_t i = segment.device_base >> kCellShift; i <= to; ++i) {
-    Cell& g = cell(i);
+    if (in == 0 || i % kLeafCells == 0) in = leaf(i);
+    Cell& g = cellIn(in, i);
     if (segment.device_base <= i << kCellShift) {
       CISTERN_CHECK(value == nullptr || g.at_start.load(std::memory_order_relaxed) == nullptr);
       g.at_start.store(value, std::memory_order_release);

@@ -65,7 +65,8 @@ class SegmentMap {
   std::size_t hostBytes() const noexcept { return host_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr unsigned kLeafShift = 4;    ///< a leaf: 16 cells, 32 MiB, 256 B of host
+  static constexpr unsigned kLeafShift = 4;  ///< a leaf: 16 cells, 32 MiB, 256 B of host
+  static constexpr std::uint64_t kLeafCells = std::uint64_t{1} << kLeafShift;
   static constexpr unsigned kBranchShift = 9;  ///< a branch: 512 leaves, 16 GiB, 4 KiB
   static constexpr unsigned kAddressBits = 57;
   static constexpr std::uint64_t kCells = std::uint64_t{1} << (kAddressBits - kCellShift);
@@ -106,7 +107,7 @@ class SegmentMap {
     return (*reinterpret_cast<Leaf*>(leaf))[index & ((1u << kLeafShift) - 1)];
   }
   std::atomic<Word>& branchWord(std::uint64_t index) CISTERN_REQUIRES(mutex_);
-  Cell& cell(std::uint64_t index) CISTERN_REQUIRES(mutex_);
+  Word leaf(std::uint64_t index) CISTERN_REQUIRES(mutex_);
 
   /// The words of the first level. They are address space, not memory: only pages that hold a word
   /// are ever backed.
