@@ -85,6 +85,7 @@ class HookList {
       }
     }
     if (HookScope::inside(this)) return true;
+    gone->awaited = true;
     while (const std::uint32_t calls = gone->calls) gone->calls.wait(calls);
     return true;
   }
@@ -129,6 +130,7 @@ class HookList {
     const HookId id = nextHookId();
     const Hook hook;
     std::atomic<std::uint32_t> calls{0};  ///< of the list, that it is part of and are under way
+    std::atomic<bool> awaited{false};     ///< a thread that takes it away waits for these to end
   };
   using Entries = std::vector<std::shared_ptr<Kept>>;
   /// The list is replaced whole when it changes, so that calling them takes no copy. A copy of a
@@ -152,7 +154,7 @@ class HookList {
     ~Call() {
       for (const auto& kept : *hooks) {
         --kept->calls;
-        kept->calls.notify_all();
+        if (kept->awaited) kept->calls.notify_all();
       }
     }
     Call(const Call&) = delete;
