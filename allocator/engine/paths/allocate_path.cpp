@@ -41,7 +41,8 @@ inline bool isTimeToPoll(Engine& engine, Heap& heap) noexcept CISTERN_REQUIRES(h
 }
 
 // Every first user of a heap that is made while a capture into its pool is under way passes here.
-Heap& knownToCapture(Heap& heap) {
+inline Heap& knownToCapture(Heap& heap) {
+  if (heap.pool().isDefault()) return heap;
   if (const std::shared_ptr<LiveCapture> capture = heap.pool().capture()) capture->learn(heap);
   return heap;
 }
@@ -64,9 +65,15 @@ void refuseBeyondDevice(Engine& engine, const Request& request) {
     throwOutOfMemory(engine, request);
 }
 
-Block& miss(Engine& engine, const Request& request) {
+Block& miss(Engine& engine, Heap& heap, const Request& request) {
   refuseBeyondDevice(engine, request);
-  return fallBack(engine, heapFor(engine, request), request);
+  return fallBack(engine, heap, request);
+}
+
+// The heap may have been parked since it was found, or be another stream's by now.
+Heap& foundOrAnother(Engine& engine, Heap& heap, const Request& request) {
+  const bool still = heap.isFor(request.stream) && &heap.pool() == request.pool;
+  return still ? knownToCapture(heap) : heapFor(engine, request);
 }
 
 // Pre: the process is the engine's. In a child of fork a lock may be one that no thread releases.
@@ -81,7 +88,7 @@ inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const
   if (elsewhere) [[unlikely]]
     block = engine.pages.placeAsBefore(heap, request);
   if (block == nullptr) [[unlikely]]
-    return miss(engine, request);
+    return miss(engine, foundOrAnother(engine, heap, request), request);
   if (poll) [[unlikely]]
     engine.pending.poll(PendingFrees::kHits);
   return *block;
@@ -93,7 +100,7 @@ Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) 
   engine.made.requireHere("allocate");
   const Request request = requestOf(engine, bytes, stream, pool);
   Heap* const heap = engine.heaps.find(pool, stream);
-  if (heap == nullptr) return miss(engine, request);
+  if (heap == nullptr) return miss(engine, heapFor(engine, request), request);
   if (!pool.isDefault()) return allocateFrom(engine, *heap, nullptr, request);
   ThreadCache* const cache = engine.caches.mine(heap->stream());
   return allocateFrom(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
@@ -144,8 +151,7 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
 // A stream that is seen for the first time, or again after it was forgotten, must be alive.
 Heap& heapFor(Engine& engine, const Request& request) {
   Pool& pool = *request.pool;
-  if (Heap* const heap = engine.heaps.find(pool, request.stream))
-    return pool.isDefault() ? *heap : knownToCapture(*heap);
+  if (Heap* const heap = engine.heaps.find(pool, request.stream)) return knownToCapture(*heap);
   engine.meet(request.stream);
   if (pool.isDefault()) parkForgotten(engine);
   return knownToCapture(engine.heaps.findOrMake(pool, request.stream));

@@ -46,6 +46,7 @@ struct Miss {
   Engine& engine;
   Heap& heap;
   const Request& request;
+  bool unsearched = false;          ///< the heap may have got free memory since it was searched
   bool again = false;               ///< the first step is next
   int passes = 0;                   ///< that were inconclusive, as other threads had memory in hand
   std::optional<InHand> in_hand{};  ///< since the pass began
@@ -105,8 +106,8 @@ Block* fromCapture(Miss& miss) {
 
 // A miss pays for a bounded number of blocks that wait.
 Block* afterEvents(Miss& miss) {
-  miss.engine.pending.poll(PendingFrees::kMany);
-  return search(miss);
+  const bool any = miss.engine.pending.poll(PendingFrees::kMany);
+  return any || std::exchange(miss.unsearched, false) ? search(miss) : nullptr;
 }
 
 Block* afterTidying(Miss& miss) {
@@ -119,6 +120,8 @@ Block* afterGarbageCollection(Miss& miss) {
   return nullptr;
 }
 
+Block* fromLenders(Miss& miss) { return takeFromLenders(miss.engine, miss.heap, miss.request); }
+
 // kComplete takes other heaps' pages only if their last use is complete. kQueued takes, at last,
 // also pages whose last use is queued: the stream waits for it. A device may claim pages and refuse
 // each: then memory comes in segments from the first request on.
@@ -126,13 +129,12 @@ Block* morePages(Miss& miss) {
   Engine& engine = miss.engine;
   const Request& request = miss.request;
   const auto place = [&](PagesFrom from) { return engine.pages.place(miss.heap, request, from); };
-  if (request.capture || engine.pools.anyLenders(request)) {
+  const bool captured = request.capture != nullptr;
+  if (captured || engine.pools.anyLenders(request)) {
     if (Block* block = place(PagesFrom::kComplete)) return block;
+    if (Block* block = captured ? nullptr : fromLenders(miss)) return block;
   }
-  if (!request.capture) {
-    if (Block* block = takeFromLenders(engine, miss.heap, request)) return block;
-    if (Block* block = place(PagesFrom::kQueued)) return block;
-  }
+  if (Block* block = captured ? nullptr : place(PagesFrom::kQueued)) return block;
   if (engine.pages.areRefused()) engine.pools.leavePages();
   return nullptr;
 }
@@ -176,8 +178,6 @@ Block* partsOfOthersPages(Miss& miss) {
   Block* const block = search(miss);
   return block ? block : partsOfOthers(miss);
 }
-
-Block* fromLenders(Miss& miss) { return takeFromLenders(miss.engine, miss.heap, miss.request); }
 
 // Small and large blocks are kept apart so that a small one does not hold a large page. That is
 // worth less than the request.
@@ -370,6 +370,7 @@ constexpr Rung kLadder[] = {
 Block* climb(Miss& miss) {
   for (std::size_t at = 0; at < std::size(kLadder);) {
     if (Block* const block = tried(kLadder[at], miss)) return block;
+    miss.unsearched |= miss.again;
     at = std::exchange(miss.again, false) ? 0 : at + 1;
   }
   return nullptr;
@@ -401,9 +402,9 @@ Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
   for (int tries = 0; block == nullptr; ++tries) {
     const std::uint64_t times_asleep = request.pool->times_asleep;
     refuseAsleep(request);
-    if (request.capture == nullptr) flushCaches(engine);
+    const bool flushed = request.capture == nullptr && flushCaches(engine);
     engine.tick.fetch_add(1, std::memory_order_relaxed);
-    Miss miss{engine, heap, request};
+    Miss miss{engine, heap, request, flushed || tries > 0};
     block = climb(miss);
     if (block != nullptr) break;
     refuseAsleep(request);
