@@ -101,7 +101,7 @@ std::uint64_t CachingAllocator::takePeak() {
   const std::uint64_t peak = engine.totals.takePeak();
   std::uint64_t elsewhere = 0;
   for (Heap* heap : engine.heaps.all()) {
-    if (pagesOf(*heap) != PageKind::kHost && !heap->pool().asleep) continue;
+    if (heap->memory() != MemoryKind::kHostPages && !heap->pool().asleep) continue;
     const MutexLock lock(heap->mutex());
     elsewhere += heap->busyBytes();
   }

@@ -86,7 +86,7 @@ void Pools::setNoSplit(MempoolId_t id) {
   Pool& pool = at.users.live("setNoSplit", id);
   if (pool.location() == Location::kHost)
     refusePool("setNoSplit", id, "lies in host memory, which comes in pages");
-  if (!pool.change(at.engine.whole_rules, false))
+  if (!pool.change(at.engine.whole_rules, MemoryKind::kSegments))
     refusePool("setNoSplit", id, "has memory already, in blocks that share segments");
 }
 

@@ -23,7 +23,7 @@ static std::uint64_t allocatedInHost(Engine& engine) {
   std::uint64_t bytes = 0;
   const MutexLock still(engine.pages.mutex());
   for (Heap* heap : engine.heaps.all()) {
-    if (!heap->onPages() || pagesOf(*heap) == PageKind::kDevice) continue;
+    if (isOfDevice(heap->memory())) continue;
     const MutexLock lock(heap->mutex());
     const HeldCaches held_still(*heap);
     forEachBlock(*heap, [&](const Block& block) {

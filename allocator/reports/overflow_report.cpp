@@ -41,7 +41,8 @@ OverflowReport CachingAllocator::overflow() const {
   }
   report.handed_out = engine.overflow_counts.handed_out;
   report.would_do = engine.overflow_counts.would_do;
-  for (Heap* heap : engine.heaps.with(PageKind::kOverflow)) addBlocks(engine, *heap, report.blocks);
+  for (Heap* heap : engine.heaps.with(MemoryKind::kOverflow))
+    addBlocks(engine, *heap, report.blocks);
   std::ranges::stable_sort(report.blocks, std::greater(), &OverflowBlock::on_host);
   return report;
 }

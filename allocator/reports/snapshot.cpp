@@ -89,7 +89,7 @@ class HeapWalk {
     return true;
   }
 
-  bool mayLieOnHost() const { return heap_.onPages() && pagesOf(heap_) != PageKind::kDevice; }
+  bool mayLieOnHost() const { return !isOfDevice(heap_.memory()); }
 
   bool isOurs(const HeapSegment& segment, Address base) const {
     return segment.heap.load(std::memory_order_relaxed) == &heap_ && segment.device_base == base &&
@@ -104,7 +104,7 @@ class HeapWalk {
     picture.kind = segment.kind;
     picture.in_pages = isRange(segment);
     picture.number = picture.in_pages ? 0 : deviceSegmentOf(segment).number;
-    picture.location = cistern::locationOf(pagesOf(heap_));
+    picture.location = cistern::locationOf(heap_.memory());
   }
 
   // The block at `place.at`, or the one that covers it by now; null at the end.

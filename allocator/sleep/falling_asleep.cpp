@@ -79,7 +79,7 @@ class FallingAsleep {
       if (!page.spare()) return;  // spares come first
       if (page.counted_by == nullptr || !isOurs(*page.counted_by)) continue;
       const Address at = page.mappings.empty() ? 0 : page.mappings.front()->deviceAddress();
-      const bool device = page.kind == PageKind::kDevice;
+      const bool device = page.kind == MemoryKind::kPages;
       noteStayed({page.counted_by->pool().id(), at, page.bytes(),
                   device ? WhyStayed::kRefused : WhyStayed::kOnHost});
     }

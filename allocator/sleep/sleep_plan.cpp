@@ -62,7 +62,7 @@ void SleepPlan::look(const pages::State& state, Contents otherwise) {
 void SleepPlan::add(const Mapping& at, AscendingSearch& search) {
   PlannedPage page{at.page, at.page->holds.any()};
   if (isExported(*at.page)) page.stays = WhyStayed::kExported;
-  if (at.page->kind != PageKind::kDevice) page.stays = WhyStayed::kOnHost;
+  if (at.page->kind != MemoryKind::kPages) page.stays = WhyStayed::kOnHost;
   pages::forEachBlockIn(at, search, [&](const Block& block) {
     if (block.isFree() || block.isHole()) return;
     page.used = true;

@@ -156,7 +156,8 @@ TEST_CASE("a heap that the host has no memory for was never there", "[engine]") 
   bool refused = true;
   for (int nth = 1; refused; ++nth) {
     Totals totals;
-    Pool default_pool(true, rules, false), pool(false, rules, false);
+    Pool default_pool(true, rules, MemoryKind::kSegments),
+        pool(false, rules, MemoryKind::kSegments);
     HeapTable heaps(default_pool, totals);
     for (std::uintptr_t i = 1; i <= kBefore; ++i) (void)heaps.findOrMake(default_pool, Stream{i});
     int requests = 0;

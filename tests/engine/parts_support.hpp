@@ -94,7 +94,7 @@ struct Parts {
   Address next_base = Address{1} << 40;
   Totals totals;
   EventPool events{device};
-  Pool pool{true, rules, false};
+  Pool pool{true, rules, MemoryKind::kSegments};
   HeapTable heaps{pool, totals};
   KnownStreams streams{device, events, [this](Stream stream, bool forgotten) {
                          heaps.setForgotten(stream, forgotten);

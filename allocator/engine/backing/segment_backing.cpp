@@ -45,7 +45,8 @@ bool SegmentBacking::isHeld(const Block& block) const {
 // An exception of a source is the program's own, and leaves the verb. The record comes before the
 // memory. Without one nobody would know of memory that the device will not take back.
 Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
-  if (pagesOf(request) != PageKind::kDevice) return nullptr;  // host memory comes in pages alone
+  if (memoryFor(request) != MemoryKind::kSegments)
+    return nullptr;  // host memory comes in pages alone
   const std::uint64_t usual = request.pool->rules().segmentFor(request);
   const std::uint64_t bytes = tightly ? roundUp(request.rounded(), kSegmentUnit) : usual;
   if ((tightly && bytes >= usual) || !core_.limit.admit(bytes)) return nullptr;

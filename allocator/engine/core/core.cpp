@@ -15,7 +15,8 @@ Core::Core(Device& on, const Options& how, std::uint64_t total)
       device_total(total),
       totals(total),
       events(device),
-      default_pool(true, rules, options.backing == Backing::kPages),
+      default_pool(true, rules,
+                   options.backing == Backing::kPages ? MemoryKind::kPages : MemoryKind::kSegments),
       heaps(default_pool, totals),
       streams(device, events,
               [this](Stream stream, bool forgotten) { heaps.setForgotten(stream, forgotten); }),
@@ -39,17 +40,23 @@ void Core::meet(Stream stream) {
 
 // ---- All pools ----------------------------------------------------------------------------------
 
+// Host memory comes in pages alone.
+MemoryKind PoolTable::memoryWith(const PoolTraits& traits) const {
+  if (traits.location == Location::kHost) return MemoryKind::kHostPages;
+  return traits.needsSegments() ? MemoryKind::kSegments : core_.default_pool.memory();
+}
+
 Pool& PoolTable::open(MempoolId_t id, const PoolTraits& traits) {
   const MutexLock lock(mutex_);
   if (spare_.empty()) {
     if (spare_.capacity() <= pools_.size()) spare_.reserve(2 * pools_.size() + 1);
-    spare_.push_back(&pools_.emplace_back(false, core_.rules, core_.default_pool.onPages()));
+    spare_.push_back(&pools_.emplace_back(false, core_.rules, core_.default_pool.memory()));
   }
   Pool& pool = *spare_.back();
   const SizeRules& rules = traits.no_split ? core_.whole_rules
                            : traits.source ? core_.segment_rules
                                            : core_.rules;
-  pool.open(id, traits, rules, !traits.needsSegments() && core_.default_pool.onPages());
+  pool.open(id, traits, rules, memoryWith(traits));
   spare_.pop_back();
   return pool;
 }

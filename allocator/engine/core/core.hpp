@@ -53,20 +53,20 @@ struct Core {
   /// device does not know.
   void meet(Stream stream);
   /// Counts `bytes` as taken if the limit, or the host, has room for them.
-  bool admit(PageKind kind, std::uint64_t bytes) {
-    if (kind == PageKind::kDevice) return limit.admit(bytes);
+  bool admit(MemoryKind kind, std::uint64_t bytes) {
+    if (isOfDevice(kind)) return limit.admit(bytes);
     return bytes <= device.hostPageBytesLeft() && limitOf(kind).admit(bytes);
   }
   /// They could not be had, or have gone back.
-  void noteReturned(PageKind kind, std::uint64_t bytes) { limitOf(kind).noteReturned(bytes); }
-  Limit& limitOf(PageKind kind) {
-    return kind == PageKind::kDevice ? limit : kind == PageKind::kHost ? host_pages : overflow;
+  void noteReturned(MemoryKind kind, std::uint64_t bytes) { limitOf(kind).noteReturned(bytes); }
+  Limit& limitOf(MemoryKind kind) {
+    return isOfDevice(kind) ? limit : kind == MemoryKind::kHostPages ? host_pages : overflow;
   }
   /// What could still be taken, as far as the limit tells, or the host.
-  std::uint64_t leftFor(PageKind kind) const {
-    if (kind == PageKind::kDevice) return limit.left();
+  std::uint64_t leftFor(MemoryKind kind) const {
+    if (isOfDevice(kind)) return limit.left();
     const std::uint64_t left = device.hostPageBytesLeft();
-    return kind == PageKind::kHost ? left : std::min(left, overflow.left());
+    return kind == MemoryKind::kHostPages ? left : std::min(left, overflow.left());
   }
   /// The host's memory that is taken for pages.
   std::uint64_t hostPageBytes() const { return host_pages.reserved() + overflow.reserved(); }
@@ -187,6 +187,8 @@ class PoolTable {
   }
 
  private:
+  MemoryKind memoryWith(const PoolTraits& traits) const;
+
   Core& core_;
   CacheTable& caches_;
   std::atomic<Router*> router_{nullptr};

@@ -11,7 +11,9 @@
 
 namespace cistern {
 HeapTable::HeapTable(Pool& default_pool, Totals& totals)
-    : default_pool_(default_pool), totals_(totals), nowhere_(false, default_pool.rules(), false) {
+    : default_pool_(default_pool),
+      totals_(totals),
+      nowhere_(false, default_pool.rules(), MemoryKind::kSegments) {
   slots_.store(&generations_.emplace_back(16), std::memory_order_release);
 }
 
@@ -81,8 +83,8 @@ Heap* HeapTable::takeParked(Pool& pool, Stream stream, bool overflow) noexcept {
   for (auto it = by_stream_.lower_bound({Heap::kNobodys.raw, 0}); it != by_stream_.end(); ++it) {
     Heap* const heap = it->second;
     noteSteps(1);
-    const bool alike = heap->pool().isDefault() == pool.isDefault() &&
-                       heap->onPages() == pool.onPages() && heap->overflow() == overflow;
+    const bool alike =
+        heap->pool().isDefault() == pool.isDefault() && heap->memory() == pool.memory(overflow);
     if (alike && move(*heap, pool, stream)) return heap;
   }
   return nullptr;
@@ -156,10 +158,11 @@ void HeapTable::leavePages(const std::vector<Pool*>& pools, const SizeRules& rul
   const MutexLock lock(mutex_);
   for (Heap* heap : all()) {
     const MutexLock heap_lock(heap->mutex());
-    if (heap->onPages()) heap->leavePages(heapOptionsOf(rules, false));
+    if (heap->memory() == MemoryKind::kPages)
+      heap->leavePages(heapOptionsOf(rules, MemoryKind::kSegments));
   }
   for (Pool* pool : pools) {
-    if (pool->onPages()) pool->leavePages(rules);
+    if (pool->memory() == MemoryKind::kPages) pool->leavePages(rules);
   }
 }
 

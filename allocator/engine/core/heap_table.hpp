@@ -66,8 +66,8 @@ class HeapTable final : public OfferBoard {
     return heaps;
   }
   /// Those of them with pages of that kind.
-  std::vector<Heap*> with(PageKind pages) const {
-    return allWhere([=](const Heap& heap) { return pagesOf(heap) == pages; });
+  std::vector<Heap*> with(MemoryKind kind) const {
+    return allWhere([=](const Heap& heap) { return shareRoom(heap.memory(), kind); });
   }
   /// The heap of that number, parked or not; null beyond the last.
   Heap* at(std::size_t number) const noexcept {

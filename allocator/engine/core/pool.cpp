@@ -10,23 +10,23 @@
 
 namespace cistern {
 
-void Pool::open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules, bool on_pages) {
+void Pool::open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules,
+                MemoryKind memory) {
   const MutexLock lock(mutex_);
   CISTERN_CHECK(stage() == Stage::kNowhere && heaps_.empty());
   id_ = id;
   traits_ = traits;
   rules_ = &rules;
-  on_pages_ = on_pages;
-  location_ = traits.location;
+  memory_ = memory;
   lends = false;
   stage_.store(Stage::kLive, std::memory_order_release);
 }
 
-bool Pool::change(const SizeRules& rules, bool on_pages) {
+bool Pool::change(const SizeRules& rules, MemoryKind memory) {
   const MutexLock lock(mutex_);
   if (!heaps_.empty()) return false;
   rules_ = &rules;
-  on_pages_ = on_pages;
+  memory_ = memory;
   return true;
 }
 
@@ -34,7 +34,6 @@ PoolTraits Pool::close() {
   const MutexLock lock(mutex_);
   CISTERN_CHECK(stage() == Stage::kDraining && heaps_.empty());
   id_ = {};
-  location_ = Location::kDevice;
   lends = false;
   stage_.store(Stage::kNowhere, std::memory_order_release);
   return std::exchange(traits_, {});

@@ -26,9 +26,8 @@ namespace cistern {
 class LiveCapture;
 
 /// The options for the heaps of a pool with these rules.
-inline HeapOptions heapOptionsOf(const SizeRules& rules, bool on_pages) {
-  return {
-      rules.splitRules(SizeKind::kSmall), rules.splitRules(SizeKind::kLarge), on_pages, {}, false};
+inline HeapOptions heapOptionsOf(const SizeRules& rules, MemoryKind memory) {
+  return {rules.splitRules(SizeKind::kSmall), rules.splitRules(SizeKind::kLarge), memory, {}};
 }
 
 /// Thread-safe; the lock is a leaf.
@@ -37,8 +36,8 @@ class Pool {
   enum class Stage : std::uint8_t { kNowhere, kLive, kDraining };
 
   /// The default pool of an allocator, or a record for others.
-  Pool(bool is_default, const SizeRules& rules, bool on_pages)
-      : default_(is_default), rules_(&rules), on_pages_(on_pages) {
+  Pool(bool is_default, const SizeRules& rules, MemoryKind memory)
+      : default_(is_default), rules_(&rules), memory_(memory) {
     if (is_default) stage_ = Stage::kLive;
   }
 
@@ -54,17 +53,19 @@ class Pool {
   /// private pools did so too, graphs that share one came to need up to 3.5 % more when they were
   /// captured in ascending order.
   HeapOptions heapOptions(bool overflow = false) const {
-    HeapOptions options = heapOptionsOf(rules(), onPages());
-    options.overflow = overflow;
+    HeapOptions options = heapOptionsOf(rules(), memory(overflow));
     options.small.preserve_wilderness &= isDefault();
     options.large.preserve_wilderness &= isDefault();
     options.pool = id();
     return options;
   }
-  /// Whether its memory is pages, rather than segments.
-  bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }
-  /// Where its pages lie. Constant while the pool has memory.
-  Location location() const { return location_.load(std::memory_order_relaxed); }
+  /// Of its heaps, or of those that lie beside them for overflow. Constant while the pool has
+  /// memory.
+  MemoryKind memory(bool overflow = false) const {
+    return overflow ? MemoryKind::kOverflow : memory_.load(std::memory_order_relaxed);
+  }
+  bool onPages() const { return memory() != MemoryKind::kSegments; }
+  Location location() const { return locationOf(memory()); }
   std::shared_ptr<SegmentSource> source() const {
     if (default_) return nullptr;
     const MutexLock lock(mutex_);
@@ -72,15 +73,15 @@ class Pool {
   }
 
   /// From nowhere to live. Pre: stage() == kNowhere.
-  void open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules, bool on_pages);
+  void open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules, MemoryKind memory);
   /// Its memory comes in segments from now on. Pre: its heaps already use segments, and no page
   /// ever came.
   void leavePages(const SizeRules& rules) noexcept {
     rules_ = &rules;
-    on_pages_ = false;
+    memory_ = MemoryKind::kSegments;
   }
   /// Changes the rules of a pool that has no heap yet. False when it has one.
-  bool change(const SizeRules& rules, bool on_pages);
+  bool change(const SizeRules& rules, MemoryKind memory);
   void drain() { stage_.store(Stage::kDraining, std::memory_order_release); }
   /// Pre: draining, without heaps. Returns its traits, to be let go of without a lock.
   PoolTraits close();
@@ -169,8 +170,7 @@ class Pool {
   const bool default_;
   std::atomic<Stage> stage_{Stage::kNowhere};
   std::atomic<const SizeRules*> rules_;
-  std::atomic<bool> on_pages_;
-  std::atomic<Location> location_{Location::kDevice};
+  std::atomic<MemoryKind> memory_;
   mutable Mutex mutex_{LockRank::kPool};
   MempoolId_t id_ CISTERN_GUARDED_BY(mutex_);
   PoolTraits traits_ CISTERN_GUARDED_BY(mutex_);
@@ -179,17 +179,13 @@ class Pool {
   const std::shared_ptr<void> token_ = std::make_shared<char>();
 };
 
-/// The kind of pages that a heap of the pool has.
-inline PageKind pagesOf(const Pool& pool, bool overflow) {
-  if (overflow) return PageKind::kOverflow;
-  return pool.location() == Location::kHost ? PageKind::kHost : PageKind::kDevice;
+inline MemoryKind memoryFor(const Request& request) {
+  return request.pool->memory(request.overflow);
 }
-inline PageKind pagesOf(const Heap& heap) { return pagesOf(heap.pool(), heap.overflow()); }
-inline PageKind pagesOf(const Request& request) { return pagesOf(*request.pool, request.overflow); }
 
-/// Whether what lies wholly free in a heap may move to a heap with pages of that kind.
-inline bool mayGive(const Heap& source, const Pool& to, PageKind kind, bool last_resort) {
-  return pagesOf(source) == kind && source.pool().givesTo(to, last_resort);
+/// Whether what lies wholly free in a heap makes room for memory of that kind in a pool.
+inline bool mayGive(const Heap& source, const Pool& to, MemoryKind kind, bool last_resort) {
+  return shareRoom(source.memory(), kind) && source.pool().givesTo(to, last_resort);
 }
 
 /// "pool {0, 7} is asleep: wake it first".

@@ -100,8 +100,8 @@ void addHeap(Engine& engine, Heap& heap, const Request& request, OutOfMemoryRepo
   const MutexLock lock(heap.mutex());
   if (heap.stream() == Heap::kNobodys) return;  // addresses alone, without memory
   const HeldCaches held_still(heap);
-  const bool on_host = heap.onPages() && pagesOf(heap) != PageKind::kDevice;
-  const bool could_serve = pagesOf(heap) == pagesOf(request);
+  const bool on_host = !isOfDevice(heap.memory());
+  const bool could_serve = shareRoom(heap.memory(), memoryFor(request));
   forEachBlock(heap, [&](const Block& block) {
     heap.mutex().assertHeld();
     const SnapshotBlock picture = pictureOf(engine, heap, block, heap.asleep(), on_host);
@@ -133,19 +133,19 @@ void addLack(Engine& engine, const Request& request, OutOfMemoryReport& report) 
   if (request.capture != nullptr || request.bytes > kLargestRequest) return;
   const Pool& pool = *request.pool;
   Heap* const own = engine.heaps.find(pool, request.stream);
-  const PageKind kind = pagesOf(request);
+  const MemoryKind kind = memoryFor(request);
   const bool at_once = request.rounded() > engine.mostFor(pool);
-  const std::vector<Heap*> overflow = engine.heaps.with(PageKind::kOverflow);
+  const std::vector<Heap*> overflow = engine.heaps.with(MemoryKind::kOverflow);
   std::vector<Heap*> heaps = engine.heaps.with(kind);
-  if (kind == PageKind::kDevice) heaps.insert(heaps.end(), overflow.begin(), overflow.end());
+  if (isOfDevice(kind)) heaps.insert(heaps.end(), overflow.begin(), overflow.end());
   const PageBacking::Lack lack = engine.pages.lackOf(own, request, heaps, kind, at_once);
   report.returnable = lack.free + engine.segments.releasableBytes(heaps);
   if (!pool.onPages()) return;
   report.segment = lack.growth;
-  if (kind != PageKind::kDevice || !mayLieInBoth(report)) return;
+  if (!isOfDevice(kind) || !mayLieInBoth(report)) return;
   Heap* const beside = own != nullptr ? HeapTable::beside(*own) : nullptr;
   const PageBacking::Lack both =
-      engine.pages.lackOf(beside, request, heaps, PageKind::kOverflow, at_once);
+      engine.pages.lackOf(beside, request, heaps, MemoryKind::kOverflow, at_once);
   const std::uint64_t there = both.free - lack.free;
   report.segment =
       std::min(both.growth - std::min(there, both.growth), lack.growth + roomBeside(report));
@@ -188,8 +188,8 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
 // If there would be room for the request, that room is in pieces: one as large as the request is
 // missing.
 MemoryShortage shortageOf(Engine& engine, const Request& request, std::uint32_t attempt) {
-  const PageKind kind = pagesOf(request);
-  const bool host = kind != PageKind::kDevice;
+  const MemoryKind kind = memoryFor(request);
+  const bool host = !isOfDevice(kind);
   const std::uint64_t free = freeBytes(engine.heaps.with(kind)), bytes = request.rounded();
   const std::uint64_t need = bytes + (host ? 0 : engine.limit.over());
   const std::uint64_t left =

@@ -73,7 +73,7 @@ void afterFree(Engine& engine, Heap& heap, Heap::Due due) noexcept {
 
 // The pool's own heaps, and those that are nobody's in particular: mayGive has the rule.
 // HeapTable::reaches states the same rule for searches.
-static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool, PageKind kind) {
+static std::vector<Heap*> giversTo(Engine& engine, const Pool& pool, MemoryKind kind) {
   return engine.heaps.allWhere([&](const Heap& heap) { return mayGive(heap, pool, kind, false); });
 }
 
@@ -129,12 +129,12 @@ void trim(Engine& engine, const std::vector<Heap*>& heaps, std::uint64_t bytes) 
 // Free memory at the ends of a window need not be given back and made again. So compare with the
 // request's own size, not with a whole segment or page.
 bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
-  const PageKind kind = pagesOf(request);
-  const bool device = kind == PageKind::kDevice;
+  const MemoryKind kind = memoryFor(request);
+  const bool device = isOfDevice(kind);
   std::vector<Heap*> heaps =
       givers == Givers::kAll ? engine.heaps.with(kind) : giversTo(engine, *request.pool, kind);
   if (device) {
-    const std::vector<Heap*> mixed = engine.heaps.with(PageKind::kOverflow);
+    const std::vector<Heap*> mixed = engine.heaps.with(MemoryKind::kOverflow);
     heaps.insert(heaps.end(), mixed.begin(), mixed.end());  // they may have pages of the device
     const std::uint64_t most = engine.limit.limit() + freeDeviceBytes(heaps);
     if (engine.limit.reserved() + request.rounded() > most) return false;
@@ -144,7 +144,7 @@ bool giveBackFor(Engine& engine, const Request& request, Givers givers) {
 }
 
 bool makeRoomFor(Engine& engine, const Request& request) {
-  const std::vector<Heap*> heaps = giversTo(engine, *request.pool, pagesOf(request));
+  const std::vector<Heap*> heaps = giversTo(engine, *request.pool, memoryFor(request));
   if (engine.segments.release(heaps, UINT64_MAX) > 0) return true;
   const bool move = engine.options.recycle != Recycle::kOff && engine.options.reusesAcrossStreams();
   if (request.pool->onPages() && move) return false;
@@ -159,7 +159,7 @@ void collectGarbage(Engine& engine) {
   if (engine.limit.reserved() <= threshold) return;
   if (!engine.pressure_mutex.try_lock()) return;
   const MutexUnlock pressure(engine.pressure_mutex);
-  engine.pages.collectGarbage(engine.heaps.with(PageKind::kDevice), threshold);
+  engine.pages.collectGarbage(engine.heaps.with(MemoryKind::kPages), threshold);
   engine.segments.collectGarbage(engine.heaps.all(), threshold);
 }
 

@@ -1,4 +1,4 @@
-// How much memory an allocator may take, of each kind of pages, and what the device answered last.
+// The kinds of memory, how much an allocator may take of each, and what the device answered last.
 #pragma once
 
 #include <atomic>
@@ -11,21 +11,28 @@
 
 namespace cistern {
 
-/// The kinds of pages. Free pages of a kind serve its heaps; those of the device, overflow too.
-enum class PageKind : std::uint8_t {
-  kDevice,   ///< memory of the device
-  kHost,     ///< memory of the host, in a pool that lies there
-  kOverflow  ///< memory of the host, for a pool of device memory when the device is full
+/// The kinds of memory that a heap has. Pages move to where they are needed, segments stay. A page
+/// is of one of these kinds too, other than kSegments.
+enum class MemoryKind : std::uint8_t {
+  kSegments,   ///< of the device
+  kPages,      ///< of the device
+  kHostPages,  ///< of the host, in a pool that lies there
+  kOverflow    ///< pages of the host, for a pool of device memory when the device is full
 };
 
-/// Whether a heap with pages of `kind` may have such a page. A heap of overflow takes what room the
-/// device has, too.
-inline bool mayHold(PageKind kind, PageKind page) {
-  return kind == page || (kind == PageKind::kOverflow && page == PageKind::kDevice);
+inline bool isOfDevice(MemoryKind kind) { return kind <= MemoryKind::kPages; }
+inline Location locationOf(MemoryKind kind) {
+  return isOfDevice(kind) ? Location::kDevice : Location::kHost;
 }
-
-inline Location locationOf(PageKind kind) {
-  return kind == PageKind::kDevice ? Location::kDevice : Location::kHost;
+/// Whether both are taken from the same: the device, the host, or what overflow may take of it.
+/// Memory of the one that is given back makes room for the other.
+inline bool shareRoom(MemoryKind a, MemoryKind b) {
+  return a == b || (isOfDevice(a) && isOfDevice(b));
+}
+/// Whether a heap of pages of `kind` may have such a page. A heap of overflow takes the room that
+/// the device still has, too.
+inline bool mayHold(MemoryKind kind, MemoryKind page) {
+  return kind == page || (kind == MemoryKind::kOverflow && page == MemoryKind::kPages);
 }
 
 /// How much may be taken from the device, and how much is. Lock-free.

@@ -17,6 +17,7 @@
 #include "allocator/base/mutex.hpp"
 #include "allocator/engine/events/stream_uses.hpp"
 #include "allocator/engine/ground/heap_segment.hpp"
+#include "allocator/engine/ground/limit.hpp"
 #include "allocator/engine/ground/observer.hpp"
 #include "allocator/engine/ground/ownership.hpp"
 #include "allocator/engine/ground/request.hpp"
@@ -50,8 +51,8 @@ class OfferBoard {
 /// are complete when published, and not deleted before the allocator.
 class HeapIdentity {
  public:
-  HeapIdentity(Pool& pool, Stream stream, bool on_pages, bool overflow)
-      : pool_(&pool), stream_(stream), on_pages_(on_pages), overflow_(overflow) {}
+  HeapIdentity(Pool& pool, Stream stream, MemoryKind memory)
+      : pool_(&pool), stream_(stream), memory_(memory) {}
 
   /// The stream of a parked heap (core/heap_table.hpp). It is no stream's name: reports leave it
   /// out.
@@ -67,12 +68,13 @@ class HeapIdentity {
   /// Whether requests of that stream are for this heap, which had it a moment ago. Reads
   /// `forgotten_` first: become() writes the stream before it clears `forgotten_`.
   bool isFor(Stream s) const { return !forgotten() && stream() == s; }
-  /// Whether its memory is pages, rather than segments. Changes at most once, before the heap has
-  /// ever had memory: Heap::leavePages.
-  bool onPages() const { return on_pages_.load(std::memory_order_relaxed); }
+  /// Changes at most once, from kPages to kSegments, before the heap has ever had memory:
+  /// Heap::leavePages.
+  MemoryKind memory() const { return memory_.load(std::memory_order_relaxed); }
+  bool onPages() const { return memory() != MemoryKind::kSegments; }
   /// Whether it lies beside the stream's heap in that pool, and holds what the device had no room
-  /// for, in pages of host memory. Constant.
-  bool overflow() const { return overflow_; }
+  /// for.
+  bool overflow() const { return memory() == MemoryKind::kOverflow; }
   /// How many streams and pools the heap has belonged to before. Notes stored under number() carry
   /// it, so that stale ones are recognised. Changes while the heap holds nothing.
   std::uint32_t incarnation() const { return incarnation_.load(std::memory_order_relaxed); }
@@ -95,15 +97,14 @@ class HeapIdentity {
     incarnation_.fetch_add(1, std::memory_order_relaxed);
     setForgotten(false);
   }
-  void leavePages() noexcept { on_pages_.store(false, std::memory_order_relaxed); }
+  void leavePages() noexcept { memory_.store(MemoryKind::kSegments, std::memory_order_relaxed); }
   OfferBoard* board() const { return board_; }
 
  private:
   std::atomic<Pool*> pool_;
   std::atomic<Stream> stream_;
   std::atomic<bool> forgotten_{false};
-  std::atomic<bool> on_pages_;
-  const bool overflow_;
+  std::atomic<MemoryKind> memory_;
   std::atomic<std::uint32_t> incarnation_{0};
   mutable Mutex mutex_{LockRank::kHeap};
   std::size_t number_ = 0;
@@ -122,9 +123,8 @@ inline std::uint64_t largestFree(const FreeIndex& index) {
 /// makes it.
 struct HeapOptions {
   SplitRules small, large;  ///< of small requests, and of large ones
-  bool on_pages = false;    ///< its memory is pages, rather than segments
-  MempoolId_t pool{};       ///< for the observer
-  bool overflow = false;    ///< HeapIdentity::overflow
+  MemoryKind memory = MemoryKind::kSegments;
+  MempoolId_t pool{};  ///< for the observer
 };
 
 /// Its lock is on a line of its own: threads on other streams have other heaps.
@@ -132,7 +132,7 @@ class alignas(64) Heap : public HeapIdentity {
  public:
   Heap(Pool& pool, Stream stream, const HeapOptions& options, Totals& totals,
        std::uint64_t first_epoch = 1)
-      : HeapIdentity(pool, stream, options.on_pages, options.overflow),
+      : HeapIdentity(pool, stream, options.memory),
         small_(SizeKind::kSmall, options.small, totals),
         large_(SizeKind::kLarge, options.large, totals),
         completion_(first_epoch),

@@ -150,7 +150,7 @@ void Mover::noteCost() {
     if (step.from && request_.capture) request_.capture->moved += step.page->bytes();
     if (step.source() != &heap_) more += step.page->bytes();
   }
-  if (request_.capture || pagesOf(heap_) != PageKind::kDevice) return;
+  if (request_.capture || heap_.memory() != MemoryKind::kPages) return;
   const std::uint64_t backed = reserved_.backed_before;
   const std::uint64_t now = state_.core.device.hostNanoseconds();
   const std::uint64_t most =

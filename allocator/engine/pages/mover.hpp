@@ -181,12 +181,12 @@ class Mover {
   void grow();
   PhysicalPage* create(const Gap& gap);
   /// A page that neither a heap nor the window has, or null. Each is looked at once an attempt.
-  PhysicalPage* findSpare(PageKind kind, std::uint32_t most);
+  PhysicalPage* findSpare(MemoryKind kind, std::uint32_t most);
   PhysicalPage* createOnDevice(std::uint32_t most);
   /// Pages of that kind alone.
-  PhysicalPage* createOf(PageKind kind, std::uint32_t units);
+  PhysicalPage* createOf(MemoryKind kind, std::uint32_t units);
   bool mayMix() const;
-  PageKind kindBeside() const;
+  MemoryKind kindBeside() const;
   /// The heap beside this one, if free pages of the device may come from there; else null.
   Heap* besideInReach() const;
   void takeFromBeside();

@@ -23,7 +23,7 @@
 //   - page.holds == the sums of its mappings'. If a page has holds, it has a current mapping, in
 //     the pool of the mappings that are held.
 //   - A page that has a current mapping is of a kind that its heap may have:
-//     mayHold(pagesOf(heap), page.kind).
+//     mayHold(heap.memory(), page.kind).
 //   - mapping.at_rest  =>  it is its page's home.
 //   - A page that is asleep keeps its mappings, through which nothing is accessible, until its pool
 //     wakes. The device may not have the page then (!made), and has unmapped what is not `mapped`.
@@ -57,7 +57,7 @@ struct PhysicalPage {
   Mapping* current = nullptr;
   std::vector<Mapping*> mappings{};  ///< the current one among them
   std::uint32_t units = 0;           ///< size
-  PageKind kind = PageKind::kDevice;
+  MemoryKind kind = MemoryKind::kPages;
   HoldCounts holds;  ///< the sums of its mappings'
   SizeKind counted_as = SizeKind::kSmall;
   /// A low water of a heap of the default pool has found it free, and its home is there from then

@@ -45,7 +45,7 @@ void PageBacking::makeSpares(Heap& heap, SizeKind kind, WantedPages wanted) {
   std::list<PhysicalPage> made;
   try {
     while (wanted.units > 0 &&
-           makePage(core_, pagesOf(heap), std::min(wanted.units, wanted.of_page), made))
+           makePage(core_, heap.memory(), std::min(wanted.units, wanted.of_page), made))
       wanted.units -= made.back().units;
   } catch (const std::bad_alloc&) {
   }
@@ -157,7 +157,7 @@ Location PageBacking::locationOf(const Block& block) const {
 
 std::uint64_t PageBacking::hostBytesIn(const Block& block) const {
   return bytesIn(block, [](const Mapping& mapping) {
-    return mapping.isCurrent() && mapping.page->kind != PageKind::kDevice;
+    return mapping.isCurrent() && mapping.page->kind != MemoryKind::kPages;
   });
 }
 
@@ -276,7 +276,7 @@ using Pages = std::unordered_set<const PhysicalPage*>;
 
 // Returns the bytes of those that are of use to the request, but stay: pages of its pool that a
 // graph holds move within the pool.
-std::uint64_t addFree(State& state, Heap& heap, const Request& request, PageKind kind,
+std::uint64_t addFree(State& state, Heap& heap, const Request& request, MemoryKind kind,
                       bool incomplete, Pages& free) {
   const MutexLock lock(heap.mutex());
   const bool same_pool = &heap.pool() == request.pool;
@@ -295,7 +295,7 @@ std::uint64_t addFree(State& state, Heap& heap, const Request& request, PageKind
 }  // namespace
 
 PageBacking::Lack PageBacking::lackOf(Heap* own, const Request& request,
-                                      const std::vector<Heap*>& heaps, PageKind kind,
+                                      const std::vector<Heap*>& heaps, MemoryKind kind,
                                       bool incomplete) {
   const MutexLock lock(mutex_);
   Pages free;
@@ -370,7 +370,7 @@ void PageBacking::audit(std::uint64_t reserved) const {
   std::uint64_t bytes = 0, host = 0;
   std::map<Heap*, std::pair<std::uint64_t, std::uint64_t>> host_of;  // pages, and their bytes
   for (const PhysicalPage& page : state_.table.pages()) {
-    const bool on_host = page.kind != PageKind::kDevice;
+    const bool on_host = page.kind != MemoryKind::kPages;
     bytes += page.made ? page.bytes() : 0;
     host += on_host ? page.bytes() : 0;
     CISTERN_CHECK(!page.asleep || page.current->range->home->pool().asleep);
@@ -379,7 +379,7 @@ void PageBacking::audit(std::uint64_t reserved) const {
       host_of[page.counted_by].second += on_host ? page.bytes() : 0;
     }
     if (const Heap* heap = page.current ? page.current->range->home : page.counted_by)
-      CISTERN_CHECK(mayHold(pagesOf(*heap), page.kind));
+      CISTERN_CHECK(mayHold(heap->memory(), page.kind));
   }
   for (const auto& [heap, on_host] : host_of) {
     heap->mutex().assertHeld();

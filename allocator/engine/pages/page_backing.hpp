@@ -74,7 +74,7 @@ class PageBacking {
   /// The least growth that serves the request in `own`, its heap, once the free pages of that kind
   /// in `heaps` are back; with kOverflow, those of the device, too. Null: it has none yet.
   /// `incomplete`: also pages that queued work may still use. Throws std::bad_alloc.
-  Lack lackOf(Heap* own, const Request& request, const std::vector<Heap*>& heaps, PageKind kind,
+  Lack lackOf(Heap* own, const Request& request, const std::vector<Heap*>& heaps, MemoryKind kind,
               bool incomplete);
   /// For allocator/sleep, which takes pages away for a while, and pools/restoration.
   pages::State& state() CISTERN_REQUIRES(mutex_) { return state_; }

@@ -29,9 +29,9 @@ std::uint32_t pageUnits(const State& state, const Request& request, std::uint32_
   if (request.kind == SizeKind::kSmall) return 1;
   if (state.core.options.page_size != 0) return std::uint32_t(state.core.options.page_size / kUnit);
   if (pressed) return 1;
-  const PageKind kind = pagesOf(request);
+  const MemoryKind kind = memoryFor(request);
   const std::uint64_t all =
-      kind == PageKind::kDevice ? state.core.limit.limit() : state.core.device_total;
+      kind == MemoryKind::kPages ? state.core.limit.limit() : state.core.device_total;
   const bool eager = state.core.options.recycle == Recycle::kEager;
   const double controlled = without(Mechanism::kCostController) ? 1 : state.cost.scale();
   const double scale = eager ? kEager : controlled;

@@ -20,7 +20,7 @@ void State::refresh(Heap& heap) {
 }
 
 void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
-  const bool device = page.kind == PageKind::kDevice;  // host memory is counted apart
+  const bool device = page.kind == MemoryKind::kPages;  // host memory is counted apart
   const bool real = page.counted_by == nullptr || heap == nullptr;
   if (Heap* const from = page.counted_by) {
     from->mutex().assertHeld();
@@ -40,7 +40,7 @@ void State::count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept {
 
 // The record comes before the page. Without one nobody would know of a page that the device will
 // not take back.
-bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<PhysicalPage>& made) {
+bool makePage(Core& core, MemoryKind kind, std::uint32_t units, std::list<PhysicalPage>& made) {
   PhysicalPage& page = made.emplace_back();
   page.kind = kind;
   page.units = units;
@@ -49,15 +49,15 @@ bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<Physical
     return false;
   };
   if (!core.admit(kind, page.bytes())) return refused();
-  const Result<Page> done = kind == PageKind::kDevice ? core.device.createPage(page.bytes())
-                                                      : core.device.createHostPage(page.bytes());
+  const Result<Page> done = kind == MemoryKind::kPages ? core.device.createPage(page.bytes())
+                                                       : core.device.createHostPage(page.bytes());
   core.answers.note(done);
   if (!done) {
     core.noteReturned(kind, page.bytes());
     return refused();
   }
   page.handle = done.value();
-  if (kind == PageKind::kOverflow) core.overflow_counts.noteReserved(core.overflow.reserved());
+  if (kind == MemoryKind::kOverflow) core.overflow_counts.noteReserved(core.overflow.reserved());
   return true;
 }
 

@@ -130,6 +130,6 @@ struct State {
 
 /// Makes a page, and counts it; it becomes the last in `made`. False if the device refuses, or if
 /// the limit, or the host, has no room. Throws std::bad_alloc, changing nothing.
-bool makePage(Core& core, PageKind kind, std::uint32_t units, std::list<PhysicalPage>& made);
+bool makePage(Core& core, MemoryKind kind, std::uint32_t units, std::list<PhysicalPage>& made);
 
 }  // namespace cistern::pages

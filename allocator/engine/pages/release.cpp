@@ -30,7 +30,7 @@ std::vector<Mapping*> detach(State& state, Heap& heap, const ReleaseRule& rule, 
   std::vector<Mapping*> mappings;
   for (Mapping* mapping : scan.freeMappings()) {
     if (!mapping->page->mayLeave()) continue;
-    if (rule.only_of_device && mapping->page->kind != PageKind::kDevice) continue;
+    if (rule.only_of_device && mapping->page->kind != MemoryKind::kPages) continue;
     if (mapping->last_use > rule.latest_epoch || mapping->units() > rule.most_units) continue;
     const bool complete = heap.completion().complete(mapping->last_use);
     more_later |= !complete;

@@ -97,7 +97,7 @@ bool Reservation::map() {
     first = i + 1;
   }
   const double took = double(state_.core.device.hostNanoseconds() - since);
-  const bool device = pagesOf(heap_) == PageKind::kDevice;
+  const bool device = heap_.memory() == MemoryKind::kPages;
   if (!steps.empty() && device) state_.map_cost.note(took / double(steps.size()));
   return true;
 }

@@ -102,9 +102,9 @@ bool Mover::captured() const {
 // its stream is. The heap's old mappings wait for that. Pages of the other kind come only from the
 // device.
 bool Mover::mayGive(Heap& source) const {
-  const bool same_kind = pagesOf(source) == pagesOf(heap_);
-  const bool kind = same_kind || (mixes_ && pagesOf(source) == kindBeside());
-  if (&source == &heap_ || !source.onPages() || !kind ||
+  const bool same_kind = source.memory() == heap_.memory();
+  const bool kind = same_kind || (mixes_ && source.memory() == kindBeside());
+  if (&source == &heap_ || !kind ||
       !source.pool().givesTo(heap_.pool(), from_ == PagesFrom::kLenders))
     return false;
   const MutexLock lock(source.mutex());
@@ -238,20 +238,20 @@ void Mover::takeFrom(Heap& source, Which which, std::size_t most) {
 // A large block that the device has no room for takes what room there is, and pages of the host for
 // the rest. What a capture has stays as its graph will find it: it lies in one place.
 bool Mover::mayMix() const {
-  if (!state_.core.heaps.anyOverflow() || pagesOf(heap_) == PageKind::kHost) return false;
+  if (!state_.core.heaps.anyOverflow() || heap_.memory() == MemoryKind::kHostPages) return false;
   if (request_.capture != nullptr) return !heap_.overflow();
   return (request_.kind == SizeKind::kLarge || !heap_.overflow()) && !captured();
 }
 
-PageKind Mover::kindBeside() const {
-  return heap_.overflow() ? PageKind::kDevice : PageKind::kOverflow;
+MemoryKind Mover::kindBeside() const {
+  return heap_.overflow() ? MemoryKind::kPages : MemoryKind::kOverflow;
 }
 
 // A capture takes only what is complete.
 Heap* Mover::besideInReach() const {
   if (request_.capture != nullptr || !mayMix()) return nullptr;
   Heap* const beside = HeapTable::beside(heap_);
-  if (beside == nullptr || !beside->onPages()) return nullptr;
+  if (beside == nullptr || beside->memory() != kindBeside()) return nullptr;
   const MutexLock lock(beside->mutex());
   return beside->hasDeviceMemory() ? beside : nullptr;
 }
@@ -267,7 +267,7 @@ void Mover::takeFromBeside() {
 
 // Whether a free page may come here. A heap of overflow has pages of the device, too.
 bool Mover::isOfUse(const PhysicalPage& page) const {
-  const PageKind kind = pagesOf(heap_);
+  const MemoryKind kind = heap_.memory();
   return page.kind == kind || (mixes_ && mayHold(kind, page.kind));
 }
 
@@ -284,9 +284,9 @@ bool Mover::lacksRoom() const {
 
 // Pages that are made only to be given back cost a request that is refused most of its time. So
 // growth by many pages, or after a refusal, compares first. All that lies free in heaps and on the
-// device has to be enough. Where it is, that is one call. But a driver may find more than it says,
-// such as what its own pools keep. So the request counts as hopeless only if the device refuses one
-// page of all that is missing.
+// device has to be enough. Where it is, that is one call. But a driver may find
+// more than it says, such as what its own pools keep. So the request counts as hopeless only if the
+// device refuses one page of all that is missing.
 bool Mover::isHopeless() {
   std::uint32_t pages = 0;
   for (const Gap& gap : reserved_.gaps) {
@@ -295,14 +295,14 @@ bool Mover::isHopeless() {
     pages += (gap.lacking() + units - 1) / units;
   }
   if (pages <= (state_.core.answers.wasRefused() ? 1 : kManyPages)) return false;
-  const PageKind kind = pagesOf(heap_);
+  const MemoryKind kind = heap_.memory();
   std::uint64_t free = freeBytes(state_.core.heaps.with(kind));
   if (mixes_) free += freeDeviceBytes(state_.core.heaps.with(kindBeside()));
   if (request_.rounded() <= free) return false;
   std::uint64_t missing = roundUp(request_.rounded() - free, kUnit);
   if (mixes_ && heap_.overflow()) missing -= std::min(missing, state_.core.limit.left());
   if (missing > state_.core.leftFor(kind)) return true;
-  if (kind != PageKind::kDevice) return false;
+  if (kind != MemoryKind::kPages) return false;
   const Result<MemoryInfo> info = state_.core.device.memoryInfo();
   if (!info || missing <= info.value().free_bytes) return false;
   PhysicalPage* const all = createOf(kind, std::uint32_t(missing / kUnit));
@@ -320,7 +320,7 @@ std::uint64_t Mover::roomOnDevice() const {
 // A GiB of them takes some 200 ms (docs/overflow.md), and other misses wait for the lock.
 bool Mover::wantsHostPages() {
   constexpr std::uint64_t kManyUnits = 64 * kMiB / kUnit;
-  if (wanted_ == nullptr || pagesOf(heap_) == PageKind::kDevice) return false;
+  if (wanted_ == nullptr || heap_.memory() == MemoryKind::kPages) return false;
   std::uint64_t units = reserved_.gapUnits();
   if (units < kManyUnits) return false;
   if (mixes_) units -= std::min(units, roomOnDevice() / kUnit);
@@ -347,13 +347,13 @@ PhysicalPage* Mover::create(const Gap& gap) {
     if (PhysicalPage* const page = createOnDevice(units)) return page;
     device_full_ = true;
   }
-  PhysicalPage* const spare = findSpare(pagesOf(heap_), gap.lacking());
-  return spare != nullptr ? spare : createOf(pagesOf(heap_), units);
+  PhysicalPage* const spare = findSpare(heap_.memory(), gap.lacking());
+  return spare != nullptr ? spare : createOf(heap_.memory(), units);
 }
 
 // Spare pages are the first of all. Each is looked at once: what comes into the window counts as
 // spare until that is committed, and pages made meanwhile come before the first.
-PhysicalPage* Mover::findSpare(PageKind kind, std::uint32_t most) {
+PhysicalPage* Mover::findSpare(MemoryKind kind, std::uint32_t most) {
   const auto end = state_.table.pages().end();
   if (!next_spare_) next_spare_ = state_.table.pages().begin();
   while (*next_spare_ != end && (*next_spare_)->spare()) {
@@ -367,16 +367,16 @@ PhysicalPage* Mover::findSpare(PageKind kind, std::uint32_t most) {
 PhysicalPage* Mover::createOnDevice(std::uint32_t most) {
   const std::uint64_t left = state_.core.limit.left() / kUnit;
   for (auto units = std::uint32_t(std::min<std::uint64_t>(most, left)); units > 0; units /= 2) {
-    if (PhysicalPage* const page = createOf(PageKind::kDevice, units)) return page;
+    if (PhysicalPage* const page = createOf(MemoryKind::kPages, units)) return page;
   }
   return nullptr;
 }
 
-PhysicalPage* Mover::createOf(PageKind kind, std::uint32_t units) {
+PhysicalPage* Mover::createOf(MemoryKind kind, std::uint32_t units) {
   const std::uint64_t since = state_.core.device.hostNanoseconds();
   std::list<PhysicalPage> made;
   if (!makePage(state_.core, kind, units, made)) return nullptr;
-  if (kind == PageKind::kDevice)  // the budget is about the device's pages
+  if (kind == MemoryKind::kPages)  // the budget is about the device's pages
     state_.create_cost.note(double(state_.core.device.hostNanoseconds() - since));
   ++state_.counters.created;
   return &state_.table.adopt(made);

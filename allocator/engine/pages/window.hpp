@@ -41,7 +41,7 @@ struct PagesInReach {
 
   bool mayMove(const PhysicalPage& page) const {
     if (own != nullptr && own->mayMove(page)) return true;
-    return beside != nullptr && page.kind == PageKind::kDevice && beside->mayMove(page);
+    return beside != nullptr && page.kind == MemoryKind::kPages && beside->mayMove(page);
   }
   /// Whether a unit with that mapping, or null, has to be mapped.
   bool lacks(const Mapping* mapping) const {

@@ -94,7 +94,7 @@ Block* fromNewHostMemory(Engine& engine, const Request& request) {
 Block* fromAllGivenBack(Engine& engine, const Request& request) {
   if (!mayOverflow(engine, request) || request.capture != nullptr) return nullptr;
   std::uint64_t missing = request.rounded();
-  for (const PageKind kind : {PageKind::kDevice, PageKind::kOverflow})
+  for (const MemoryKind kind : {MemoryKind::kPages, MemoryKind::kOverflow})
     missing -= std::min(missing, engine.leftFor(kind));
   if (missing > freeBytes(engine.heaps.all())) return nullptr;
   emptyCacheUntidied(engine);

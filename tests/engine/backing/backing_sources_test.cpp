@@ -34,7 +34,7 @@ struct MadeUpSource : SegmentSource {
 
 struct SourceRig : SegmentsRig {
   SourceRig() {
-    of_source.open({0, 1}, {source, false}, rules, false);
+    of_source.open({0, 1}, {source, false}, rules, MemoryKind::kSegments);
     home = &heaps.findOrMake(of_source, stream());
   }
   ~SourceRig() {
@@ -55,7 +55,7 @@ struct SourceRig : SegmentsRig {
   }
 
   std::shared_ptr<MadeUpSource> source = std::make_shared<MadeUpSource>();
-  Pool of_source{false, rules, false};
+  Pool of_source{false, rules, MemoryKind::kSegments};
   Heap* home = nullptr;
 };
 

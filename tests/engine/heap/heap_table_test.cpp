@@ -13,12 +13,12 @@ Stream numbered(std::uintptr_t raw) { return Stream{0x1000 + raw * 64}; }
 
 struct TableRig : Parts {
   TableRig() {
-    for (Pool* one : {&first, &second}) one->open({0, 1}, {}, rules, false);
+    for (Pool* one : {&first, &second}) one->open({0, 1}, {}, rules, MemoryKind::kSegments);
   }
   Heap& inPool(Pool& of, Stream stream) { return heaps.findOrMake(of, stream); }
 
   // Before the table's heaps go, which nobody asks for their pools then.
-  Pool first{false, rules, false}, second{false, rules, false};
+  Pool first{false, rules, MemoryKind::kSegments}, second{false, rules, MemoryKind::kSegments};
 };
 
 }  // namespace
@@ -128,8 +128,8 @@ TEST_CASE("a heap that leaves its pool waits for another one with that backing",
   CHECK(rig.heaps.park(heap));
   CHECK(rig.first.find(a) == nullptr);
   CHECK(rig.first.heaps().empty());
-  Pool on_pages(false, rig.rules, true);
-  on_pages.open({0, 3}, {}, rig.rules, true);
+  Pool on_pages(false, rig.rules, MemoryKind::kPages);
+  on_pages.open({0, 3}, {}, rig.rules, MemoryKind::kPages);
   CHECK(&rig.inPool(on_pages, b) != &heap);
   CHECK(&rig.inPool(rig.second, b) == &heap);
   CHECK(rig.second.find(b) == &heap);

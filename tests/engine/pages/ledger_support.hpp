@@ -50,7 +50,7 @@ struct Ledger {
   }
 
   SizeRules rules{Options{}};
-  Pool pool{true, rules, true};
+  Pool pool{true, rules, MemoryKind::kPages};
   Totals totals;
   Heap heap{pool, Stream{1}, pool.heapOptions(), totals};
   pages::MappingTable table;
