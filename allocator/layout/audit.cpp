@@ -73,7 +73,7 @@ void Layout::audit() const {
   std::size_t listed = 0;
   for (const Block* b = holes(); b; b = b->links.right, ++listed) CISTERN_CHECK(b->isHole());
   CISTERN_CHECK(walk.holes == listed && listed == tiling_.holes);
-  CISTERN_CHECK(tiling_.pool.countInUse() == tiling_.map.size() + tiling_.holes);
+  CISTERN_CHECK(tiling_.records.countInUse() == tiling_.map.size() + tiling_.holes);
   tiling_.index.audit();
   tiling_.map.audit();
 }

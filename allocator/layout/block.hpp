@@ -1,6 +1,6 @@
 // The record of one slice of a segment. All of the layout's knowledge of a slice fits one cache
 // line: at a million live blocks an operation costs what its cache misses cost. Owned by a
-// BlockPool; changed only by the Layout that placed it. Read next: layout.hpp.
+// BlockSlabs; changed only by the Layout that placed it. Read next: layout.hpp.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ Block* lastOf(const Segment& segment, Block* holes) noexcept {
 
 void Layout::extend(Segment& segment, std::uint32_t granules) {
   CISTERN_CHECK(segment.base % kGranule == 0 && granules > 0);
-  Block* block = tiling_.pool.take();
+  Block* block = tiling_.records.take();
   Tiling::setPlace(*block, segment, segment.end() >> kGranuleShift, granules);
   block->next = nullptr;
   block->prev = lastOf(segment, holes());
@@ -34,21 +34,21 @@ void Layout::extend(Segment& segment, std::uint32_t granules) {
   } else {
     segments_.add(segment, *block);
   }
-  (void)tiling_.settleHole(*block);
+  (void)tiling_.mergeHole(*block);
 }
 
 // A filled range may have to be cut off on either side, and is then in the map.
 void Layout::reserveFill() noexcept {
-  tiling_.pool.reserve(2);
+  tiling_.records.reserve(2);
   tiling_.map.reserve();
 }
 
 void Layout::endReserve() noexcept {
-  tiling_.pool.endReserve(2);
+  tiling_.records.endReserve(2);
   tiling_.map.endReserve();
 }
 
-Block* Tiling::settleHole(Block& block) noexcept {
+Block* Tiling::mergeHole(Block& block) noexcept {
   block.setState(BlockState::kHole);
   Block* one = &block;
   if (block.next && block.next->isHole()) {
@@ -77,7 +77,7 @@ Block* Layout::punch(Block& free, Address from, Address to) noexcept {
   } else {
     tiling_.map.erase(free);
   }
-  middle = tiling_.settleHole(*middle);
+  middle = tiling_.mergeHole(*middle);
   tiling_.noteRise(before);
   CISTERN_AUDIT(auditInTurn());
   return middle;
@@ -87,7 +87,7 @@ Block* Layout::vacate(Block& busy) noexcept {
   CISTERN_ASSERT(!busy.isFree() && !busy.isHole());
   segment_bytes_ -= busy.bytes();
   tiling_.map.erase(busy);
-  Block* const hole = tiling_.settleHole(busy);
+  Block* const hole = tiling_.mergeHole(busy);
   CISTERN_AUDIT(auditInTurn());
   return hole;
 }
@@ -105,7 +105,7 @@ Block* Layout::fill(Block& hole, Address from, Address to, std::uint32_t epoch) 
   }
   middle->epoch = epoch;
   tiling_.map.insert(*middle);
-  Block* whole = tiling_.settleFree(*middle);
+  Block* whole = tiling_.mergeFree(*middle);
   tiling_.noteRise(before);
   CISTERN_AUDIT(auditInTurn());
   return whole;

@@ -22,7 +22,7 @@ void Layout::remove(Segment& segment) noexcept {
   CISTERN_CHECK(segment.whollyFree());
   tiling_.unlist(*segment.first);
   tiling_.map.erase(*segment.first);
-  tiling_.pool.give(segment.first);
+  tiling_.records.give(segment.first);
   segments_.remove(segment);
   segment_bytes_ -= segment.bytes;
 }
@@ -128,7 +128,7 @@ Block* Layout::release(Block& block, std::uint32_t epoch) noexcept {
   block.prefetchNeighbours();  // both at once: one wait, not two
   block.epoch = epoch;
   const std::uint64_t bytes = block.bytes(), blocks = tiling_.index.blocks();
-  Block* whole = tiling_.settleFree(block);
+  Block* whole = tiling_.mergeFree(block);
   if (!whole->spansSegment()) [[likely]] {
     tiling_.rises.blocks += tiling_.index.blocks() > blocks ? 1 : 0;
     tiling_.rises.bytes += bytes;

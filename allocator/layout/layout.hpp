@@ -150,7 +150,7 @@ class Layout {
   const SplitFree& splitFreeRises() const { return tiling_.rises; }
   Segment* segments() const { return segments_.first; }
   std::size_t hostBytes() const {
-    return tiling_.pool.hostBytes() + tiling_.map.hostBytes() + tiling_.index.hostBytes();
+    return tiling_.records.hostBytes() + tiling_.map.hostBytes() + tiling_.index.hostBytes();
   }
 
   /// Walks every block of every segment and every bin; aborts on a broken invariant.

@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "allocator/layout/block_map.hpp"
-#include "allocator/layout/block_pool.hpp"
+#include "allocator/layout/block_slabs.hpp"
 #include "allocator/layout/free_index.hpp"
 
 namespace cistern {
@@ -31,12 +31,12 @@ class Tiling {
   Block* spareFor(Address address) {
     map.prefetch(address);
     map.prepare();
-    return pool.take();
+    return records.take();
   }
   /// Makes sure that that many holes can be made and filled. Throws std::bad_alloc, changing
   /// nothing.
   void prepare(unsigned count) {
-    pool.prepare(std::size_t{count} * 2, map.size() + holes);
+    records.prepare(std::size_t{count} * 2, map.size() + holes);
     map.prepare(std::size_t{count} * 2);
   }
   /// Notes the place of a new block. `granule`: its address, in granules.
@@ -90,7 +90,7 @@ class Tiling {
   }
   /// The same at an address inside it. Pre: prepared for. Returns the upper part.
   Block* cut(Block& block, Address at) noexcept {
-    Block* const upper = pool.take();
+    Block* const upper = records.take();
     split(block, *upper, std::uint32_t((at - block.address()) >> kGranuleShift));
     upper->setState(block.state());
     return upper;
@@ -108,11 +108,11 @@ class Tiling {
     lower.epoch = std::max(lower.epoch, upper.epoch);
     lower.next = upper.next;
     if (lower.next) lower.next->prev = &lower;
-    pool.give(&upper);
+    records.give(&upper);
   }
 
   /// Frees a block that is in no list, but in the map, and joins it with the free blocks beside it.
-  Block* settleFree(Block& block) noexcept {
+  Block* mergeFree(Block& block) noexcept {
     block.setState(BlockState::kFree);
     Block* one = &block;
     if (block.next && block.next->isFree()) {
@@ -128,7 +128,7 @@ class Tiling {
     return one;
   }
   /// Makes a block that is in no list a hole, and joins it with the holes beside it.
-  Block* settleHole(Block& block) noexcept;
+  Block* mergeHole(Block& block) noexcept;
 
   /// Free blocks of segments that are not wholly free.
   SplitFree splitFree() const {
@@ -143,7 +143,7 @@ class Tiling {
 
   FreeIndex index;
   BlockMap map;
-  BlockPool pool;
+  BlockSlabs records;
   BlockList hole_list;
   std::size_t holes = 0;
   SplitFree whole;  ///< the free blocks that span their segments

@@ -97,7 +97,7 @@ struct PinnedUses::OnDevice {
         }) {}
 
   Device& device;
-  EventPool events{device};
+  SpareEvents events{device};
   KnownStreams streams{device, events, [](Stream, bool) {}};
   PendingFrees pending;
   std::unique_ptr<OnDevice> next;

@@ -93,7 +93,7 @@ struct Parts {
   std::deque<HeapSegment> records;
   Address next_base = Address{1} << 40;
   Totals totals;
-  EventPool events{device};
+  SpareEvents events{device};
   Pool pool{true, rules, MemoryKind::kSegments};
   HeapTable heaps{pool, totals};
   KnownStreams streams{device, events, [this](Stream stream, bool forgotten) {

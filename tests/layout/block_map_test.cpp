@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "allocator/layout/block_pool.hpp"
+#include "allocator/layout/block_slabs.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern {
@@ -43,7 +43,7 @@ class Mapped {
   std::unordered_map<Address, Block*> wanted;
 
  private:
-  BlockPool pool_;
+  BlockSlabs pool_;
 };
 
 constexpr Address kLowest = Address{1} << 40;
@@ -169,7 +169,7 @@ TEST_CASE("peek gives the block or nothing while the owner changes the map") {
 }
 
 TEST_CASE("records are reused, the last given first, and lie on cache lines of their own") {
-  BlockPool pool;
+  BlockSlabs pool;
   std::vector<Block*> taken;
   for (int i = 0; i < 1'000; ++i) {
     taken.push_back(pool.take());

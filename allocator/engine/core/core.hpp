@@ -19,8 +19,8 @@
 #include "allocator/engine/cache/thread_cache.hpp"
 #include "allocator/engine/core/heap_table.hpp"
 #include "allocator/engine/core/progress.hpp"
-#include "allocator/engine/events/event_pool.hpp"
 #include "allocator/engine/events/known_streams.hpp"
+#include "allocator/engine/events/spare_events.hpp"
 #include "allocator/engine/ground/limit.hpp"
 #include "allocator/engine/ground/observer.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
@@ -104,7 +104,7 @@ struct Core {
   std::atomic<bool> observed{false};   ///< whether the observer is told of blocks and memory
   MemoryLog log;
   SegmentMap map;  ///< from an address to its segment, or range
-  EventPool events;
+  SpareEvents events;
   Pool default_pool;
   HeapTable heaps;
   KnownStreams streams;

@@ -30,8 +30,8 @@
 
 #include "allocator/base/bounds.hpp"
 #include "allocator/engine/events/device_mark.hpp"
-#include "allocator/engine/events/event_pool.hpp"
 #include "allocator/engine/events/known_streams.hpp"
+#include "allocator/engine/events/spare_events.hpp"
 #include "allocator/engine/heap/heap.hpp"
 #include "cistern/device.hpp"
 
@@ -47,7 +47,7 @@ class StreamProgress {
   static constexpr std::size_t kHeapsAtOnce = bound(16), kMostHeaps = bound(64);
   static constexpr std::size_t heapsAtOnce(bool all) { return all ? SIZE_MAX : kHeapsAtOnce; }
 
-  StreamProgress(Device& device, EventPool& events, KnownStreams& streams)
+  StreamProgress(Device& device, SpareEvents& events, KnownStreams& streams)
       : device_(device), events_(events), streams_(streams) {}
 
   /// Whether the stream tells how far it is. It does if it is alive and no capture records it, or
@@ -106,7 +106,7 @@ class StreamProgress {
   bool completeAll(const std::vector<Heap*>& heaps);
 
  private:
-  using Answer = EventPool::Answer;
+  using Answer = SpareEvents::Answer;
   /// The note that a look makes first.
   using Note = void (Completion::*)() noexcept;
   /// A heap that is looked at.
@@ -135,7 +135,7 @@ class StreamProgress {
   std::size_t askStreams(std::size_t most) noexcept;
 
   Device& device_;
-  EventPool& events_;
+  SpareEvents& events_;
   KnownStreams& streams_;
   Mutex turns_{LockRank::kMarkTurns};
   SharedMark present_ CISTERN_GUARDED_BY(turns_);  ///< streams are asked for it; null at first

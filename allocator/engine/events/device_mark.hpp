@@ -21,14 +21,14 @@
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/events/event_pool.hpp"
+#include "allocator/engine/events/spare_events.hpp"
 
 namespace cistern {
 
 /// Thread-safe. Streams and events are asked under its lock.
 class DeviceMark {
  public:
-  using Answer = EventPool::Answer;
+  using Answer = SpareEvents::Answer;
   /// A stream's answer: an event behind all that it has queued; no event, if it is idle; or no
   /// answer (`told` is false).
   struct Work {
@@ -68,7 +68,7 @@ class DeviceMark {
   /// Whether memory that was freed on the stream `own` is unused. The answer is kInVain, for good,
   /// if a stream did not tell, an event became part of a capture, or `own` was destroyed without
   /// notice. An event that was complete is not asked again.
-  Answer ask(EventPool& events, Stream own) noexcept {
+  Answer ask(SpareEvents& events, Stream own) noexcept {
     const MutexLock lock(mutex_);
     while (!in_vain_ && !left_.empty()) {
       const Answer answer = events.ask(*left_.back());

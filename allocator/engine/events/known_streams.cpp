@@ -97,7 +97,7 @@ void KnownStreams::dropEnded() noexcept {
 bool KnownStreams::isReached(const SharedEvent& end) noexcept {
   if (end == nullptr) return true;
   const RelaxedCaptureMode relaxed(device_);
-  return events_.ask(*end) == EventPool::Answer::kReached;
+  return events_.ask(*end) == SpareEvents::Answer::kReached;
 }
 
 }  // namespace cistern

@@ -22,7 +22,7 @@
 
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/events/event_pool.hpp"
+#include "allocator/engine/events/spare_events.hpp"
 #include "cistern/device.hpp"
 
 namespace cistern {
@@ -37,7 +37,7 @@ class KnownStreams {
  public:
   /// Called under the lock here when a stream is forgotten, or present again. It must not throw.
   using Told = std::function<void(Stream, bool forgotten)>;
-  KnownStreams(Device& device, EventPool& events, Told told)
+  KnownStreams(Device& device, SpareEvents& events, Told told)
       : device_(device), events_(events), told_(std::move(told)) {}
 
   /// A verb names the stream. If one with that handle was forgotten, this is another. Work that is
@@ -117,7 +117,7 @@ class KnownStreams {
   SharedEvent orderAfterEnd(Stream stream, const SharedEvent& reached);
 
   Device& device_;
-  EventPool& events_;
+  SpareEvents& events_;
   const Told told_;
   mutable Mutex mutex_{LockRank::kKnownStreams};
   std::unordered_map<std::uintptr_t, Known> streams_ CISTERN_GUARDED_BY(mutex_);

@@ -94,9 +94,9 @@ void PendingFrees::release(Pending& pending) noexcept {
 
 // The oldest use is over. If its event was recorded in vain, it gets another, and so do those that
 // wait for the same.
-void PendingFrees::leave(Queue& queue, EventPool::Answer answer, Uses& reached) noexcept {
+void PendingFrees::leave(Queue& queue, SpareEvents::Answer answer, Uses& reached) noexcept {
   Uses& waiting = queue.waiting;
-  if (answer == EventPool::Answer::kReached)
+  if (answer == SpareEvents::Answer::kReached)
     return reached.splice(reached.end(), waiting, waiting.begin());
   waiting.front().event = nullptr;
   auto last = std::next(waiting.begin());
@@ -108,13 +108,13 @@ void PendingFrees::leaveReached(Queue& queue, Budget& most, Uses& reached) noexc
   SharedEvent complete;
   for (; !queue.waiting.empty() && most.ended > 0; --most.ended) {
     const SharedEvent event = queue.waiting.front().event;
-    EventPool::Answer answer = EventPool::Answer::kReached;
+    SpareEvents::Answer answer = SpareEvents::Answer::kReached;
     if (event != nullptr && event != complete) {
       if (most.asked == 0) return;
       --most.asked;
       answer = events_.ask(*event);
-      if (answer == EventPool::Answer::kNotYet) return;
-      if (answer == EventPool::Answer::kReached) complete = event;
+      if (answer == SpareEvents::Answer::kNotYet) return;
+      if (answer == SpareEvents::Answer::kReached) complete = event;
     }
     leave(queue, answer, reached);
   }
@@ -193,9 +193,9 @@ void PendingFrees::waitForEvents(std::uint64_t released_before) noexcept {
   while (released_ == released_before) {
     const std::optional<SharedEvent> event = oldest(from);
     if (!event) return;
-    const EventPool::Answer answer =
-        *event ? events_.waitFor(**event) : EventPool::Answer::kReached;
-    if (answer == EventPool::Answer::kNotYet) {
+    const SpareEvents::Answer answer =
+        *event ? events_.waitFor(**event) : SpareEvents::Answer::kReached;
+    if (answer == SpareEvents::Answer::kNotYet) {
       ++from.raw;
       continue;
     }

@@ -38,8 +38,8 @@
 
 #include "allocator/base/bounds.hpp"
 #include "allocator/base/mutex.hpp"
-#include "allocator/engine/events/event_pool.hpp"
 #include "allocator/engine/events/known_streams.hpp"
+#include "allocator/engine/events/spare_events.hpp"
 #include "allocator/engine/events/stream_uses.hpp"
 #include "cistern/device.hpp"
 
@@ -74,7 +74,7 @@ class PendingFrees {
   using Release = std::function<void(const Pending&)>;
   /// `release` is called for what has become ready, in the thread that found it so. Then what was
   /// kept goes. A poll calls it under the lock of rank `polling`.
-  PendingFrees(Device& device, EventPool& events, KnownStreams& streams, Release release,
+  PendingFrees(Device& device, SpareEvents& events, KnownStreams& streams, Release release,
                LockRank polling = LockRank::kPolling)
       : device_(device),
         events_(events),
@@ -165,14 +165,14 @@ class PendingFrees {
   }
   void pollNext(Budget& most) noexcept;
   void leaveReached(Queue& queue, Budget& most, Uses& reached) noexcept CISTERN_REQUIRES(mutex_);
-  void leave(Queue& queue, EventPool::Answer answer, Uses& reached) noexcept
+  void leave(Queue& queue, SpareEvents::Answer answer, Uses& reached) noexcept
       CISTERN_REQUIRES(mutex_);
   std::optional<SharedEvent> oldest(Stream& from) noexcept;
   void waitForEvents(std::uint64_t released_before) noexcept;
   bool waitForDevice() noexcept;
 
   Device& device_;
-  EventPool& events_;
+  SpareEvents& events_;
   KnownStreams& streams_;
   Release release_;
   std::atomic<std::size_t> waiting_{0};

@@ -43,7 +43,7 @@ struct Epochs {
 
 class Completion {
  public:
-  using Answer = EventPool::Answer;
+  using Answer = SpareEvents::Answer;
   /// The most marks that are under way at once.
   static constexpr std::size_t kMostMarks = bound(16);
   /// A free gets its own mark once 1/kMarksOfAll of the heap was freed since the last mark. A

@@ -26,7 +26,7 @@ class CostController {
     last_ = now;
     overdrawn_ = std::clamp(overdrawn_ + std::max(0.0, took - plain) - earned, kLeast, most_);
   }
-  /// What was overdrawn is settled.
+  /// What was overdrawn is paid for.
   void forget() { overdrawn_ = 0; }
   /// The factor by which the size of a new page is multiplied.
   double scale() const { return std::exp2(std::max(overdrawn_, 0.0) / kOctave); }

@@ -122,7 +122,7 @@ class MappingTable {
     Mapping& at = *first.current;
     std::uint32_t unit = at.end_unit;
     first.units += second.units;
-    first.settled = first.settled && second.settled;
+    first.has_home = first.has_home && second.has_home;
     at.end_unit += second.units;
     forget(second);
     for (; unit < at.end_unit; ++unit) at.range->slots[unit] = &at;

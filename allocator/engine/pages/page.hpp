@@ -61,8 +61,8 @@ struct PhysicalPage {
   HoldCounts holds;  ///< the sums of its mappings'
   SizeKind counted_as = SizeKind::kSmall;
   /// A low water of a heap of the default pool has found it free, and its home is there from then
-  /// on. Pages in private pools never settle.
-  bool settled = false;
+  /// on. No page of a private pool gets one.
+  bool has_home = false;
   Heap* counted_by = nullptr;  ///< the heap whose reserved bytes count it; changes under its lock
   Page handle{};
   std::list<PhysicalPage>::iterator self{};

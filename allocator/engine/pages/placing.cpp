@@ -133,13 +133,13 @@ void sendHome(State& state, Heap& heap) {
   heap.lowWater().noteReached(heap.busyBytes());
   if (heap.rounds().frozen()) return;
   const FreePageScan scan(heap, state.number);
-  const bool settles = heap.pool().isDefault();
+  const bool gives_homes = heap.pool().isDefault();
   std::vector<Mapping*> homes;
   for (Mapping* mapping : scan.freeMappings()) {
     if (mapping->at_rest) continue;
     PhysicalPage& page = *mapping->page;
-    if (settles && !page.settled) state.table.makeHome(*mapping);
-    page.settled |= settles;
+    if (gives_homes && !page.has_home) state.table.makeHome(*mapping);
+    page.has_home |= gives_homes;
     Mapping& home = page.home();
     mapping->at_rest = &home == mapping;
     if (&home != mapping && home.accessible && home.range->home == &heap) homes.push_back(&home);

@@ -1,21 +1,21 @@
-#include "allocator/layout/block_pool.hpp"
+#include "allocator/layout/block_slabs.hpp"
 
 #include <algorithm>
 #include <new>
 
 namespace cistern {
 
-BlockPool::~BlockPool() {
+BlockSlabs::~BlockSlabs() {
   for (const Slab& slab : slabs_) HostAllocator<Block>().deallocate(slab.records, slab.count);
 }
 
-Block* BlockPool::fresh() {
+Block* BlockSlabs::fresh() {
   if (untouched_ == 0) grow();
   const Slab& slab = slabs_.back();
   return new (&slab.records[slab.count - untouched_--]) Block;
 }
 
-void BlockPool::reserve(std::size_t count) noexcept {
+void BlockSlabs::reserve(std::size_t count) noexcept {
   reserved_count_ += count;
   for (; count > 0; --count) {
     Block* const block = take();
@@ -24,7 +24,7 @@ void BlockPool::reserve(std::size_t count) noexcept {
   }
 }
 
-void BlockPool::endReserve(std::size_t count) noexcept {
+void BlockSlabs::endReserve(std::size_t count) noexcept {
   reserved_count_ -= count;
   for (; count > 0; --count) {
     Block* const block = reserved_;
@@ -33,7 +33,7 @@ void BlockPool::endReserve(std::size_t count) noexcept {
   }
 }
 
-std::size_t BlockPool::countInUse() const {
+std::size_t BlockSlabs::countInUse() const {
   std::size_t spare = untouched_ + reserved_count_;
   for (const Block* block = spare_; block; block = block->next) ++spare;
   return records_ - spare;
@@ -41,7 +41,7 @@ std::size_t BlockPool::countInUse() const {
 
 // New records, as a rule one slab, stay untouched until they are taken: most preparations are never
 // used.
-void BlockPool::makeSpare(std::size_t count) {
+void BlockSlabs::makeSpare(std::size_t count) {
   while (true) {
     while (untouched_ > 0) give(fresh());  // of the last slab
     grow(count);
@@ -52,7 +52,7 @@ void BlockPool::makeSpare(std::size_t count) {
 
 // Slabs grow by a quarter of the present records. So a small heap stays small, a large one seldom
 // grows, and at most a fifth of the records is ahead of need. The largest slab is one huge page.
-void BlockPool::grow(std::size_t least) {
+void BlockSlabs::grow(std::size_t least) {
   constexpr std::size_t kMost = HostAllocator<Block>::kHugePage / sizeof(Block);
   const std::size_t fewest = records_ < 16 ? 4 : 16;  // many heaps never have more
   const std::size_t count = std::clamp<std::size_t>(std::max(records_ / 4, least), fewest, kMost);

@@ -1,4 +1,4 @@
-// Hands out block records and takes them back. Slabs only grow, and live as long as the pool, so a
+// Hands out block records and takes them back. Slabs only grow, and live as long as this, so a
 // stale pointer to a record always points at a record.
 // No lock: the owner (a heap) serialises.
 #pragma once
@@ -11,12 +11,12 @@
 
 namespace cistern {
 
-class BlockPool {
+class BlockSlabs {
  public:
-  BlockPool() = default;
-  ~BlockPool();
-  BlockPool(const BlockPool&) = delete;
-  BlockPool& operator=(const BlockPool&) = delete;
+  BlockSlabs() = default;
+  ~BlockSlabs();
+  BlockSlabs(const BlockSlabs&) = delete;
+  BlockSlabs& operator=(const BlockSlabs&) = delete;
 
   /// A spare record, contents indeterminate but for state kUnused. May allocate host memory; throws
   /// std::bad_alloc, changing nothing.

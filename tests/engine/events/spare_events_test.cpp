@@ -1,5 +1,5 @@
 // Events that are used again, and what they say.
-#include "allocator/engine/events/event_pool.hpp"
+#include "allocator/engine/events/spare_events.hpp"
 
 #include <new>
 
@@ -10,7 +10,7 @@
 namespace cistern::test {
 namespace {
 
-using EventAnswer = EventPool::Answer;
+using EventAnswer = SpareEvents::Answer;
 
 struct EventRig {
   SharedEvent recorded(Stream stream) {
@@ -25,7 +25,7 @@ struct EventRig {
   }
 
   sim::SimDevice sim{simOf(kGiB)};
-  EventPool events{sim};
+  SpareEvents events{sim};
 };
 
 }  // namespace
@@ -47,7 +47,7 @@ TEST_CASE("an event is used again once nobody holds it, and not before", "[engin
 TEST_CASE("a pool destroys all the events that it has made", "[engine][part]") {
   sim::SimDevice sim(simOf(kGiB));
   {
-    EventPool events(sim);
+    SpareEvents events(sim);
     std::vector<SharedEvent> held;
     for (int i = 0; i < 10; ++i) held.push_back(events.take().orThrow());
   }

@@ -1,5 +1,5 @@
 // A capture that begins between two device calls of one verb, when the stream was asked already.
-#include "allocator/engine/events/event_pool.hpp"
+#include "allocator/engine/events/spare_events.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/interposed_device.hpp"
 
@@ -7,19 +7,19 @@ namespace cistern::test {
 namespace {
 
 /// A capture of a stream, by somebody else, that begins right before the next event is recorded.
-class WindowRig {
+class BetweenCallsRig {
  public:
-  explicit WindowRig(std::uint64_t capacity = kGiB)
+  explicit BetweenCallsRig(std::uint64_t capacity = kGiB)
       : sim(simOf(capacity, 10'000)),
         device(sim),
         allocator(device, optionsOf("thread_cache:off")) {}
-  ~WindowRig() {
+  ~BetweenCallsRig() {
     allocator.audit();
     sim.audit();
     CHECK(sim.races().empty());
   }
-  WindowRig(const WindowRig&) = delete;
-  WindowRig& operator=(const WindowRig&) = delete;
+  BetweenCallsRig(const BetweenCallsRig&) = delete;
+  BetweenCallsRig& operator=(const BetweenCallsRig&) = delete;
 
   Stream stream() { return sim.createStream().orThrow(); }
   /// It begins before the next record, and ends before the call after that, or when the test says.
@@ -57,7 +57,7 @@ class WindowRig {
 TEST_CASE("a block whose event a capture has taken gets another when it is over", "[engine]") {
   for (const bool ends_at_once : {false, true}) {
     CAPTURE(ends_at_once);
-    WindowRig rig;
+    BetweenCallsRig rig;
     const Stream own = rig.stream(), user = rig.stream();
     void* before = rig.usedOn(user, own, 4 * kMiB);
     void* within = rig.usedOn(user, own, 4 * kMiB);
@@ -83,7 +83,7 @@ TEST_CASE("a block whose event a capture has taken gets another when it is over"
 }
 
 TEST_CASE("who is short of memory waits for a block whose event a capture has taken", "[engine]") {
-  WindowRig rig(64 * kMiB);
+  BetweenCallsRig rig(64 * kMiB);
   const Stream own = rig.stream(), user = rig.stream();
   void* block = rig.usedOn(user, own, 40 * kMiB);
   rig.captureAtNextRecord(user, true);
@@ -95,7 +95,7 @@ TEST_CASE("who is short of memory waits for a block whose event a capture has ta
 TEST_CASE("a stream whose mark a capture has taken is marked again", "[engine]") {
   for (const bool ends_at_once : {false, true}) {
     CAPTURE(ends_at_once);
-    WindowRig rig(64 * kMiB);
+    BetweenCallsRig rig(64 * kMiB);
     const Stream first = rig.stream(), second = rig.stream();
     void* block = rig.allocator.allocate(40 * kMiB, first);
     const sim::Access use{toAddress(block), 40 * kMiB, sim::AccessKind::kWrite};
@@ -115,7 +115,7 @@ TEST_CASE("a stream whose mark a capture has taken is marked again", "[engine]")
 
 TEST_CASE("blocks for which no event could be had get one later", "[engine]") {
   for (const Call call : {Call::kCreateEvent, Call::kRecordEvent}) {
-    WindowRig rig;
+    BetweenCallsRig rig;
     const Stream own = rig.stream(), user = rig.stream();
     void* block = rig.usedOn(user, own, 4 * kMiB);
     rig.sim.faults().failNth(call, 1, ErrorKind::kOther);
@@ -129,7 +129,7 @@ TEST_CASE("blocks for which no event could be had get one later", "[engine]") {
 }
 
 TEST_CASE("emptying the cache waits for blocks that a destroyed stream has used", "[engine]") {
-  WindowRig rig;
+  BetweenCallsRig rig;
   const Stream own = rig.stream(), user = rig.stream();
   void* block = rig.usedOn(user, own, 4 * kMiB);
   rig.sim.destroyStream(user).orThrow();
@@ -144,7 +144,7 @@ TEST_CASE("emptying the cache waits for blocks that a destroyed stream has used"
 
 TEST_CASE("where an event could not be made the next try makes one", "[engine]") {
   sim::SimDevice sim(simOf(kGiB));
-  EventPool events(sim);
+  SpareEvents events(sim);
   sim.faults().failAll(Call::kCreateEvent);
   for (int i = 0; i < 3; ++i) CHECK(!events.take().ok());
   sim.faults().clear();

@@ -1,6 +1,6 @@
 // Block records: what was prepared for needs no more host memory, and no record is handed out
 // twice.
-#include "allocator/layout/block_pool.hpp"
+#include "allocator/layout/block_slabs.hpp"
 
 #include <cstdint>
 #include <set>
@@ -11,7 +11,7 @@
 namespace cistern::test {
 namespace {
 
-std::vector<Block*> takeSome(BlockPool& pool, std::size_t count) {
+std::vector<Block*> takeSome(BlockSlabs& pool, std::size_t count) {
   std::vector<Block*> taken;
   for (std::size_t i = 0; i < count; ++i) taken.push_back(pool.take());
   return taken;
@@ -22,7 +22,7 @@ std::vector<Block*> takeSome(BlockPool& pool, std::size_t count) {
 TEST_CASE("what a pool is prepared for takes no more host memory", "[layout]") {
   for (const std::size_t count : {1u, 15u, 17u, 1'000u, 100'000u}) {  // the last: several slabs
     INFO(count);
-    BlockPool pool;
+    BlockSlabs pool;
     std::vector<Block*> taken = takeSome(pool, 10);
     pool.prepare(count, taken.size());
     const std::size_t bytes = pool.hostBytes();
@@ -39,7 +39,7 @@ TEST_CASE("what a pool is prepared for takes no more host memory", "[layout]") {
 }
 
 TEST_CASE("preparing for what is there already changes nothing", "[layout]") {
-  BlockPool pool;
+  BlockSlabs pool;
   pool.prepare(100, 0);
   const std::size_t bytes = pool.hostBytes();
   pool.prepare(100, 0);

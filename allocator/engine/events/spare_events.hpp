@@ -12,14 +12,14 @@
 
 namespace cistern {
 
-/// An event, for as long as anybody holds it; then it goes back to its pool, which outlives it.
+/// An event, for as long as anybody holds it; then it is spare again; SpareEvents outlives it.
 using SharedEvent = std::shared_ptr<const Event>;
 
-class EventPool {
+class SpareEvents {
  public:
-  explicit EventPool(Device& device) : device_(device) {}
+  explicit SpareEvents(Device& device) : device_(device) {}
   /// Destroys them, if the driver may still be called. Pre: nobody holds one.
-  ~EventPool() {
+  ~SpareEvents() {
     if (!driverMayBeCalled()) return;
     slots_.forEach([this](const Slot& slot) {
       if (slot.event != Event{}) (void)device_.destroyEvent(slot.event);
