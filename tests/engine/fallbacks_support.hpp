@@ -65,7 +65,7 @@ struct StepsRig {
     const MutexLock lock(heap.mutex());
     return heap.allocate(asked);
   }
-  /// What was done for a request, as allocate() serves it: nothing, if free memory of the heap does.
+  /// What was done for a request as allocate() does it: nothing, where the heap has free memory.
   std::vector<std::string> serve(std::uint64_t bytes, Stream of) {
     const Request asked = request(bytes, of);
     Heap& heap = slow_path::heapFor(engine, asked);
