@@ -61,18 +61,13 @@ struct StepsRig {
   Request request(std::uint64_t bytes, Stream of) {
     return engine.rules.request(bytes, of, &engine.default_pool);
   }
-  Block* found(Heap& heap, const Request& asked) {
-    const MutexLock lock(heap.mutex());
-    return heap.allocate(asked);
-  }
-  /// What was done for a request as allocate() does it: nothing, where the heap has free memory.
+  /// A request that the heap's free memory does not serve; what was done for it.
   std::vector<std::string> serve(std::uint64_t bytes, Stream of) {
     const Request asked = request(bytes, of);
     Heap& heap = slow_path::heapFor(engine, asked);
     log.clear();
     try {
-      block = found(heap, asked);
-      if (block == nullptr) block = &slow_path::fallBack(engine, heap, asked);
+      block = &slow_path::fallBack(engine, heap, asked);
     } catch (const OutOfMemory&) {
       note("out of memory");
     }

@@ -65,15 +65,14 @@ void refuseBeyondDevice(Engine& engine, const Request& request) {
     throwOutOfMemory(engine, request);
 }
 
-Block& miss(Engine& engine, Heap& heap, const Request& request) {
+// `searched`: the heap that has nothing for the request, or null. It may have been parked since, or
+// be another stream's by now.
+Block& miss(Engine& engine, Heap* searched, const Request& request) {
   refuseBeyondDevice(engine, request);
-  return fallBack(engine, heap, request);
-}
-
-// The heap may have been parked since it was found, or be another stream's by now.
-Heap& foundOrAnother(Engine& engine, Heap& heap, const Request& request) {
-  const bool still = heap.isFor(request.stream) && &heap.pool() == request.pool;
-  return still ? knownToCapture(heap) : heapFor(engine, request);
+  const bool still = searched != nullptr && searched->isFor(request.stream) &&
+                     &searched->pool() == request.pool;
+  Heap& heap = still ? knownToCapture(*searched) : heapFor(engine, request);
+  return fallBack(engine, heap, request, still);
 }
 
 // Pre: the process is the engine's. In a child of fork a lock may be one that no thread releases.
@@ -88,7 +87,7 @@ inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const
   if (elsewhere) [[unlikely]]
     block = engine.pages.placeAsBefore(heap, request);
   if (block == nullptr) [[unlikely]]
-    return miss(engine, foundOrAnother(engine, heap, request), request);
+    return miss(engine, &heap, request);
   if (poll) [[unlikely]]
     engine.pending.poll(PendingFrees::kHits);
   return *block;
@@ -100,7 +99,7 @@ Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) 
   engine.made.requireHere("allocate");
   const Request request = requestOf(engine, bytes, stream, pool);
   Heap* const heap = engine.heaps.find(pool, stream);
-  if (heap == nullptr) return miss(engine, heapFor(engine, request), request);
+  if (heap == nullptr) return miss(engine, nullptr, request);
   if (!pool.isDefault()) return allocateFrom(engine, *heap, nullptr, request);
   ThreadCache* const cache = engine.caches.mine(heap->stream());
   return allocateFrom(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
@@ -127,7 +126,7 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
     const MutexLock lock(heap.mutex());
     block = heap.allocate(request);
   }
-  if (block == nullptr) block = &fallBack(engine, heap, request);
+  if (block == nullptr) block = &fallBack(engine, heap, request, true);
   void* const pointer = pointerTo(*block);
   try {
     liveCaptureOf(request).bind(*block);

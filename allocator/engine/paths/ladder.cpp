@@ -397,14 +397,14 @@ void refuseAsleep(const Request& request) {
 
 // A pool that sleeps has nothing free, so that each request for it comes here. One that slept for a
 // moment meanwhile may have room by now, which the steps did not see.
-Block& fallBack(Engine& engine, Heap& heap, const Request& request) {
+Block& fallBack(Engine& engine, Heap& heap, const Request& request, bool searched) {
   Block* block = nullptr;
   for (int tries = 0; block == nullptr; ++tries) {
     const std::uint64_t times_asleep = request.pool->times_asleep;
     refuseAsleep(request);
     const bool flushed = request.capture == nullptr && flushCaches(engine);
     engine.tick.fetch_add(1, std::memory_order_relaxed);
-    Miss miss{engine, heap, request, flushed || tries > 0};
+    Miss miss{engine, heap, request, flushed || !searched || tries > 0};
     block = climb(miss);
     if (block != nullptr) break;
     refuseAsleep(request);

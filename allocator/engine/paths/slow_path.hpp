@@ -18,12 +18,13 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool);
 /// first time, or taken over from one that was forgotten. Throws InvalidArgument for a stream that
 /// is not alive, DeviceFailure, std::bad_alloc.
 Heap& heapFor(Engine& engine, const Request& request);
-/// A block for a request that the heap's free memory does not serve. A miss tries one step after
+/// A block for a request that no cache serves, nor the heap's free memory where it is `searched`.
+/// A miss tries one step after
 /// another, each a little further away. The first block found ends it. The steps stand in one table
 /// in ladder.cpp. A request of a capture takes the steps that neither wait nor give anything
 /// back. Throws OutOfMemory, nothing having changed apart from cached memory given back;
 /// std::bad_alloc; what a callback or a pool's source throws.
-Block& fallBack(Engine& engine, Heap& heap, const Request& request);
+Block& fallBack(Engine& engine, Heap& heap, const Request& request, bool searched = false);
 
 // ---- Host memory for what the device has no room for (overflow.cpp). Beside a stream's heap in a
 // pool lies another, of pages of host memory, which holds such blocks. A large block there has
