@@ -9,11 +9,16 @@
 #include "allocator/base/process.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
 #include "allocator/engine/exchange/exchange.hpp"
+#include "allocator/engine/paths/slow_path.hpp"
 #include "cistern/allocator.hpp"
 
 namespace cistern {
 void* CachingAllocator::allocate(std::size_t bytes) {
   return allocate(bytes, detail::current_streams[ordinalIndex(device().ordinal())]);
+}
+
+void* CachingAllocator::allocate(std::size_t bytes, Stream stream, std::size_t alignment) {
+  return slow_path::allocateAligned(*engine_, bytes, stream, nullptr, alignment);
 }
 
 void CachingAllocator::emptyCache() {

@@ -64,10 +64,10 @@ void Pools::endAllocateToPool(MempoolId_t id) {
   at.followScopes();
 }
 
-void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id) {
+void* Pools::allocate(std::size_t bytes, Stream stream, MempoolId_t id, std::size_t alignment) {
   PoolRegistry& at = registry_->here("allocate");
   const PoolUsers::Visit visiting = at.users.visitLive("allocate", id);
-  return slow_path::allocate(at.engine, bytes, stream, visiting.pool);
+  return slow_path::allocateAligned(at.engine, bytes, stream, &visiting.pool, alignment);
 }
 
 // ---- What a pool does --------------------------------------------------------------------------

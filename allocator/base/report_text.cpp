@@ -207,10 +207,12 @@ std::string OutOfMemoryReport::advice() const {
 }
 
 std::string figuresOf(const OutOfMemoryReport& r, const StreamName& name_of) {
+  const std::string multiple =
+      r.alignment > 512 ? " at a multiple of " + formatBytes(r.alignment) : "";
   std::string text = fmt::format(
-      "out of memory on {}: {} asked for on the {}{} (placed as {})\n"
+      "out of memory on {}: {}{} asked for on the {}{} (placed as {})\n"
       "  allowed {}, reserved {}, allocated {}; the device has {} free of {}\n",
-      r.device, formatBytes(r.requested), poolName(r.pool), name_of(r.stream),
+      r.device, formatBytes(r.requested), multiple, poolName(r.pool), name_of(r.stream),
       formatBytes(r.rounded), formatBytes(r.limit), formatBytes(r.reserved),
       formatBytes(r.allocated), formatBytes(r.device_free), formatBytes(r.device_total));
   if (r.host_reserved > 0 || r.location == Location::kHost) {

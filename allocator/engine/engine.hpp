@@ -68,7 +68,8 @@ struct Engine : Core {
   }
   /// The least that a request takes from the device when nothing is free for it, in bytes.
   std::uint64_t leastGrowth(const Request& request) const {
-    return roundUp(request.rounded(), request.pool->onPages() ? kPageUnit : kSegmentUnit);
+    return request.pool->onPages() ? roundUp(request.rounded(), kPageUnit)
+                                   : roundUp(bytesOf(request.enough()), kSegmentUnit);
   }
 
   Sections in_hand;                       ///< the open InHand scopes

@@ -53,15 +53,22 @@ bool isWilderness(const Block& free) {
 
 }  // namespace
 
-Block* Layout::allocate(std::uint32_t granules) {
+inline Block* Layout::chosen(std::uint32_t granules) {
   Block* best = tiling_.index.bestFit(granules);
   if (rules.preserve_wilderness && best && tiling_.index.blocks() > 1 && isWilderness(*best)) {
     if (Block* const other = tiling_.index.after(*best)) best = other;
   }
   if (best == nullptr || !serves(*best, granules)) [[unlikely]]
-    return tiling_.index.listLeftOut() ? allocate(granules) : nullptr;
-  return place(*best, granules);
+    return tiling_.index.listLeftOut() ? chosen(granules) : nullptr;
+  return best;
 }
+
+Block* Layout::allocate(std::uint32_t granules) {
+  Block* const best = chosen(granules);
+  return best == nullptr ? nullptr : place(*best, granules);
+}
+
+Block* Layout::best(std::uint32_t granules) { return chosen(granules); }
 
 Block* Layout::allocateFrom(Block& free, std::uint32_t granules) { return place(free, granules); }
 

@@ -87,6 +87,8 @@ class Layout {
   /// A block of at least `granules` from the best fitting free one, or null when none fits under
   /// the rules. The caller fills its `use`. Throws std::bad_alloc, changing nothing.
   Block* allocate(std::uint32_t granules);
+  /// The free block that allocate() would take it from, or null.
+  Block* best(std::uint32_t granules);
   /// The same out of the free block given. Pre: it is free, here, and serves(block, granules).
   Block* allocateFrom(Block& free, std::uint32_t granules);
   /// [at, at + granules) of the free block given, at any place in it, and whatever the rules of
@@ -159,6 +161,7 @@ class Layout {
   SplitRules rules;
 
  private:
+  Block* chosen(std::uint32_t granules);
   Block* place(Block& free, std::uint32_t granules);
   /// The audit build calls this after every step. It audits once in as many calls as there are
   /// blocks, so that a step costs no more than a look at one block.

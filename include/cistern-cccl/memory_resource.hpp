@@ -15,29 +15,42 @@
 #endif
 
 #include <cstddef>
-#include <string>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
 
 #include "cistern/memory.hpp"
+#include "cistern/report.hpp"
 
 #pragma push_macro("Status")  // as in status.hpp
 #undef Status
 
 namespace cistern {
 
+/// An OutOfMemory as users of cuda::mr catch it. Copies share the report.
+class ResourceOutOfMemory : public std::bad_alloc {
+ public:
+  explicit ResourceOutOfMemory(OutOfMemory error)
+      : error_(std::make_shared<const OutOfMemory>(std::move(error))) {}
+  const char* what() const noexcept override { return error_->what(); }
+  const OutOfMemoryReport& report() const noexcept { return error_->report(); }
+
+ private:
+  std::shared_ptr<const OutOfMemory> error_;
+};
+
 /// Memory of one device's allocator. A value of one word. Copies are alike, and each takes back
 /// what another has allocated. Pre: the allocator outlives it and its copies, as a shared one does.
 /// Threads may share one as they may the allocator.
 ///
-/// The verbs that allocate throw what CachingAllocator::allocate does; its OutOfMemory is no
-/// std::bad_alloc. They throw InvalidArgument for an alignment that is beyond kMostAlignment or no
-/// power of two.
+/// The verbs that allocate throw what CachingAllocator::allocate does with that alignment, but
+/// ResourceOutOfMemory in place of OutOfMemory.
 class MemoryResource {
  public:
-  /// The alignment of each block, whatever is requested; more is not available.
-  static constexpr std::size_t kMostAlignment = 512;
+  static constexpr std::size_t kMostAlignment = cistern::kMostAlignment;
   static constexpr std::size_t kDefaultAlignment = 256;
 #if CCCL_VERSION >= 3002000
   /// The queries of a cuda::buffer of it, or of another holder that erases its type.
@@ -51,8 +64,7 @@ class MemoryResource {
   /// `bytes` for use on `stream`; null for 0 bytes.
   [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t bytes,
                                std::size_t alignment = kDefaultAlignment) {
-    checkAlignment(alignment);
-    return allocator_->allocate(bytes, stream.get());
+    return allocated(bytes, stream.get(), alignment);
   }
   /// The memory serves others once the work queued on `stream`, and on the stream that it was
   /// allocated for, is complete. If both are the same stream, that stream may reuse it at once, in
@@ -70,8 +82,7 @@ class MemoryResource {
   /// `bytes` for use on any stream, at once. The memory is the default stream's, so the call waits
   /// for the work queued there.
   [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = kDefaultAlignment) {
-    checkAlignment(alignment);
-    void* const pointer = allocator_->allocate(bytes, Stream{});
+    void* const pointer = allocated(bytes, Stream{}, alignment);
     if (const Status done = allocator_->device().synchronizeStream(Stream{}); !done) {
       allocator_->free(pointer);
       done.orThrow();
@@ -112,10 +123,12 @@ class MemoryResource {
   friend void get_property(const MemoryResource&, cuda::mr::device_accessible) noexcept {}
 
  private:
-  static void checkAlignment(std::size_t alignment) {
-    if (alignment == 0 || alignment > kMostAlignment || (alignment & (alignment - 1)) != 0) {
-      throw InvalidArgument("alignment is " + std::to_string(alignment) +
-                            ": must be a power of two up to 512");
+  void* allocated(std::size_t bytes, Stream stream, std::size_t alignment) {
+    try {
+      return alignment == kDefaultAlignment ? allocator_->allocate(bytes, stream)
+                                            : allocator_->allocate(bytes, stream, alignment);
+    } catch (OutOfMemory& error) {
+      throw ResourceOutOfMemory(std::move(error));
     }
   }
 

@@ -139,6 +139,11 @@ CISTERN_API cistern_status_t cistern_default_allocator(int device, cistern_alloc
  *  The child must not use that block. */
 CISTERN_API cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes,
                                               void* stream, void** out);
+/** cistern_allocate at a multiple of `alignment`, a power of two up to 2 MiB. The memory before the
+ *  block stays free. CISTERN_INVALID_ARGUMENT for another alignment, and where a pool with no_split
+ *  has a segment that does not lie so. */
+CISTERN_API cistern_status_t cistern_allocate_aligned(cistern_allocator_t allocator, size_t bytes,
+                                                      size_t alignment, void* stream, void** out);
 /** Takes a block back, also one of the allocator's pools. Null is a no-op. The block is reusable on
  *  its own stream at once, in stream order. Other streams may reuse it when the work queued on its
  *  own stream by now is complete. CISTERN_INVALID_POINTER for any pointer that is not an allocated

@@ -55,6 +55,10 @@ CISTERN_API cistern_status_t cistern_pool_use_count(cistern_pool_t pool, int* co
  *  capture's pool serves instead. Freed by cistern_free. */
 CISTERN_API cistern_status_t cistern_pool_allocate(cistern_pool_t pool, size_t bytes, void* stream,
                                                    void** out);
+/** The same at a multiple of `alignment`: cistern_allocate_aligned. */
+CISTERN_API cistern_status_t cistern_pool_allocate_aligned(cistern_pool_t pool, size_t bytes,
+                                                           size_t alignment, void* stream,
+                                                           void** out);
 /** Returns wholly free memory of the pool to the device, except what a capture has. */
 CISTERN_API cistern_status_t cistern_pool_empty_cache(cistern_pool_t pool);
 

@@ -38,6 +38,8 @@ CISTERN_API PinnedAllocator& pinnedAllocator(int device = currentDevice());
 /// CachingAllocator::allocate on the calling thread's current device: the one that cudaSetDevice,
 /// or a DeviceGuard, has set. Throws what that and allocator() throw.
 [[nodiscard]] CISTERN_API void* allocate(std::size_t bytes, Stream stream);
+/// At a multiple of `alignment`: CachingAllocator::allocate with one.
+[[nodiscard]] CISTERN_API void* allocate(std::size_t bytes, Stream stream, std::size_t alignment);
 /// On the thread's current stream there.
 [[nodiscard]] CISTERN_API void* allocate(std::size_t bytes);
 

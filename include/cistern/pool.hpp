@@ -116,8 +116,8 @@ class CISTERN_API Pools final {
   /// with the thread at the latest.
   void endAllocateToPool(MempoolId_t id);
   /// Allocates in that pool, whatever scopes are active. If a capture records the stream, the
-  /// capture's pool serves instead.
-  void* allocate(std::size_t bytes, Stream stream, MempoolId_t id);
+  /// capture's pool serves instead. `alignment`: as CachingAllocator::allocate's.
+  void* allocate(std::size_t bytes, Stream stream, MempoolId_t id, std::size_t alignment = 512);
 
   // ---- What a pool does ------------------------------------------------------------------------
 
@@ -224,7 +224,9 @@ class CISTERN_API MemPool {
   MempoolId_t id() const { return id_; }
   int useCount() const { return pools_.getPoolUseCount(id_); }
   /// Allocates in this pool as Pools::allocate does; for worker threads.
-  void* allocate(std::size_t bytes, Stream stream) { return pools_.allocate(bytes, stream, id_); }
+  void* allocate(std::size_t bytes, Stream stream, std::size_t alignment = 512) {
+    return pools_.allocate(bytes, stream, id_, alignment);
+  }
   void emptyCache() { pools_.emptyCache(id_); }
   Pools& pools() const { return pools_; }
 

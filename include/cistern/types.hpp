@@ -22,6 +22,8 @@ inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr std::uint64_t kMiB = 1024 * kKiB;
 inline constexpr std::uint64_t kGiB = 1024 * kMiB;
 inline constexpr std::uint64_t kTiB = 1024 * kGiB;
+/// The largest alignment of a block that can be asked for.
+inline constexpr std::size_t kMostAlignment = 2 * kMiB;
 
 /// A device address. Never dereferenced by the host; an integer so that arithmetic is honest.
 using Address = std::uint64_t;

@@ -104,6 +104,15 @@ cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes, v
                                               &allocateLarger);
 }
 
+cistern_status_t cistern_allocate_aligned(cistern_allocator_t allocator, size_t bytes,
+                                          size_t alignment, void* stream, void** out) {
+  return guarded([&] {
+    requireGiven(out, "out");
+    const Use<AllocatorObject> use(wordOf(allocator));
+    *out = use->allocator->allocate(bytes, streamOf(stream), alignment);
+  });
+}
+
 cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer) {
   return freeInto<fast_path::DirectSizes>(wordOf(allocator), pointer, __builtin_return_address(0),
                                           &freeLarger);

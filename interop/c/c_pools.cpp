@@ -153,6 +153,14 @@ cistern_status_t cistern_pool_allocate(cistern_pool_t pool, size_t bytes, void* 
   });
 }
 
+cistern_status_t cistern_pool_allocate_aligned(cistern_pool_t pool, size_t bytes, size_t alignment,
+                                               void* stream, void** out) {
+  return guarded([&] {
+    requireGiven(out, "out");
+    *out = Use<PoolObject>(wordOf(pool))->pool.allocate(bytes, streamOf(stream), alignment);
+  });
+}
+
 cistern_status_t cistern_pool_empty_cache(cistern_pool_t pool) {
   return guarded([&] { Use<PoolObject>(wordOf(pool))->pool.emptyCache(); });
 }

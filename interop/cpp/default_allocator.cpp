@@ -146,6 +146,10 @@ PinnedAllocator& pinnedAllocator(int device) { return shared().at(device).pinned
 
 void* allocate(std::size_t bytes) { return current().allocate(bytes); }
 
+void* allocate(std::size_t bytes, Stream stream, std::size_t alignment) {
+  return current().allocate(bytes, stream, alignment);
+}
+
 void free(void* pointer) noexcept {
   if (CachingAllocator* const one = only()) [[likely]]
     return one->free(pointer);

@@ -92,6 +92,7 @@ void checkRefused(cistern_pool_t p) {
       cistern_pool_id(p, &id),
       cistern_pool_use_count(p, &users),
       cistern_pool_allocate(p, 512, nullptr, &out),
+      cistern_pool_allocate_aligned(p, 512, 4096, nullptr, &out),
       cistern_pool_empty_cache(p),
       cistern_pool_scope_begin(p),
       cistern_pool_scope_end(p),

@@ -80,6 +80,12 @@ static void blocks(void) {
   CHECK(cistern_allocate(a, 512, (void*)2, &p) == CISTERN_INVALID_ARGUMENT); /* per-thread */
   CHECK(strstr(cistern_last_error(), "per-thread default stream") != NULL);
   CHECK(cistern_allocate(a, 512, NULL, NULL) == CISTERN_INVALID_ARGUMENT);
+  void* aligned = NULL;
+  CHECK(cistern_allocate_aligned(a, 512, 4096, NULL, NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK(cistern_allocate_aligned(a, 512, 768, NULL, &aligned) == CISTERN_INVALID_ARGUMENT);
+  CHECK_OK(cistern_allocate_aligned(a, 512, (size_t)2 << 20, NULL, &aligned));
+  CHECK(((uintptr_t)aligned & (((uintptr_t)2 << 20) - 1)) == 0);
+  CHECK_OK(cistern_free(a, aligned));
   p = &bytes;
   CHECK(cistern_allocate(a, 65 * (size_t)kMiB, NULL, &p) == CISTERN_OUT_OF_MEMORY);
   CHECK(p == &bytes);
@@ -148,6 +154,9 @@ static void pools(void) {
   CHECK(held_by(pool) != 0 && held_by(pool) != held_by(whole));
   CHECK_OK(cistern_stream_create(a, &stream));
   host_pool(a, stream);
+  CHECK_OK(cistern_pool_allocate_aligned(pool, 1000, 4096, stream, &p));
+  CHECK(((uintptr_t)p & 4095) == 0);
+  CHECK_OK(cistern_free(a, p));
   CHECK_OK(cistern_pool_allocate(pool, 1000, stream, &p));
   CHECK_OK(cistern_pool_use_count(pool, &users));
   CHECK(users == 1);

@@ -122,17 +122,31 @@ TEST_CASE("memory that cannot be waited for is given back", "[cccl]") {
 
 TEST_CASE("an alignment that cannot be had is refused", "[cccl]") {
   ResourceRig rig;
-  for (const std::size_t alignment : {std::size_t{0}, std::size_t{96}, std::size_t{1024}}) {
+  for (const std::size_t alignment : {std::size_t{0}, std::size_t{96}, std::size_t{4} << 20}) {
     CHECK_THROWS_WITH(
         rig.resource.allocate(rig.first, 64, alignment),
         Catch::Matchers::ContainsSubstring("alignment is " + std::to_string(alignment)));
     CHECK_THROWS_AS(rig.resource.allocate_sync(64, alignment), InvalidArgument);
   }
   CHECK(rig.held() == 0);
-  void* const block = rig.resource.allocate(rig.first, 64, 512);
-  CHECK(toAddress(block) % 512 == 0);
+  for (std::size_t alignment = 1; alignment <= MemoryResource::kMostAlignment; alignment *= 2)
+    CHECK(toAddress(rig.resource.allocate(rig.first, 64, alignment)) % alignment == 0);
   CHECK(rig.resource.allocate(rig.first, 0) == nullptr);
   rig.resource.deallocate(rig.first, nullptr, 0);
+}
+
+TEST_CASE("a resource that is out of memory throws a std::bad_alloc with the report", "[cccl]") {
+  ResourceRig rig;
+  rig.allocator.setLimit(8 * kMiB);
+  try {
+    (void)rig.resource.allocate(rig.first, 64 * kMiB);
+    FAIL("it was served");
+  } catch (const std::bad_alloc& error) {
+    CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring("64.00 MiB asked for"));
+    CHECK(dynamic_cast<const ResourceOutOfMemory&>(error).report().requested == 64 * kMiB);
+  }
+  CHECK_THROWS_AS(rig.resource.allocate_sync(64 * kMiB), std::bad_alloc);
+  CHECK(rig.held() == 0);
 }
 
 TEST_CASE("copies of a resource are alike, and take back what the other has given", "[cccl]") {

@@ -35,6 +35,26 @@ TEST_CASE("without splitting each block has a segment of its own", "[pools]") {
   CHECK(rig.reservedBy(pool.id()) == 0);
 }
 
+TEST_CASE("without splitting a block is aligned as its segment is", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  MemPool pool(rig.pools, {nullptr, true, false, true});
+  int aligned = 0;
+  for (int i = 0; i < 8; ++i) {
+    try {
+      void* const block = pool.allocate(3 * kMiB, s, kMostAlignment);
+      CHECK((toAddress(block) & (kMostAlignment - 1)) == 0);
+      CHECK(rig.allocator.getBaseAllocation(block).base == block);
+      ++aligned;
+    } catch (const InvalidArgument& error) {
+      CHECK_THAT(error.what(),
+                 Catch::Matchers::ContainsSubstring("which is not aligned to 2097152"));
+    }
+  }
+  CHECK(aligned > 0);
+  CHECK(rig.pools.memoryStats(pool.id())[std::size_t(Stat::kAllocation)].current == aligned);
+}
+
 TEST_CASE("without splitting a pool waits for queued work as any does", "[pools]") {
   PoolRig rig("limit:64MiB,background_thread:false");
   const Stream first = rig.stream(), second = rig.stream();

@@ -17,6 +17,22 @@ def test_blocks_are_512_byte_aligned_and_apart(allocator):
     assert all(after - before >= 1000 for before, after in zip(blocks, blocks[1:]))
 
 
+@pytest.mark.parametrize("alignment", [1, 4096, 1 << 21])
+def test_a_block_is_aligned_as_asked_for_also_in_a_pool(allocator, alignment):
+    with allocator.pool() as pool:
+        for at in (allocator, pool):
+            block = at.allocate(3 * MIB, alignment=alignment)
+            assert block % alignment == 0
+            assert allocator.block_size(block) == 3 * MIB
+            allocator.free(block)
+
+
+def test_an_alignment_that_is_none_is_refused(allocator):
+    for wrong in (0, 3, 1 << 22):
+        with pytest.raises(cistern.InvalidArgumentError, match=f"the alignment is {wrong}: "):
+            allocator.allocate(64, alignment=wrong)
+
+
 def test_nothing_is_null_and_null_is_freed_without_a_word(allocator):
     assert allocator.allocate(0) == 0
     allocator.free(0)

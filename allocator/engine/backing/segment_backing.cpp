@@ -48,7 +48,7 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
   if (memoryFor(request) != MemoryKind::kSegments)
     return nullptr;  // host memory comes in pages alone
   const std::uint64_t usual = request.pool->rules().segmentFor(request);
-  const std::uint64_t bytes = tightly ? roundUp(request.rounded(), kSegmentUnit) : usual;
+  const std::uint64_t bytes = tightly ? roundUp(bytesOf(request.enough()), kSegmentUnit) : usual;
   if ((tightly && bytes >= usual) || !core_.limit.admit(bytes)) return nullptr;
   DeviceSegment* segment = nullptr;
   const auto giveUp = [&] {

@@ -82,7 +82,7 @@ WhyUnused whyUnused(const Engine& engine, Heap& heap, const Block& block, const 
     if (!engine.options.reusesAcrossStreams()) return WhyUnused::kOtherStream;
     if (!known.complete(known.epochOf(block.epoch))) return WhyUnused::kIncomplete;
   }
-  if (block.granules < request.granules) return WhyUnused::kTooSmall;
+  if (block.granules < request.enough()) return WhyUnused::kTooSmall;
   const bool serves = heap.layout(segmentOf(block).kind).serves(block, request.granules);
   return serves ? WhyUnused::kFreedSince : WhyUnused::kKeptWhole;
 }
@@ -165,6 +165,7 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   report.device = engine.deviceName();
   report.requested = request.bytes;
   report.rounded = std::max(request.rounded(), request.bytes);
+  report.alignment = request.alignment();
   report.pool = request.pool->id();
   report.stream = request.stream;
   report.captured = request.capture != nullptr;

@@ -39,13 +39,26 @@ struct Request {
   std::uint32_t part = 0;      ///< of the capture: its number, which marks the block; 0 without
                                ///< a capture; kLent if a lending pool gives the block
   bool overflow = false;       ///< it is placed in host memory, as the device is full
+  /// Granules that may lie between the start of free memory and the next multiple of the alignment.
+  /// The block is placed at that multiple, and what lies before it stays free.
+  std::uint32_t slack = 0;
 
   /// Stands in place of a capture's number. The block is on loan from a lending pool to the default
   /// pool.
   static constexpr std::uint32_t kLent = UINT32_MAX;
 
   std::uint64_t rounded() const { return std::uint64_t{granules} << kGranuleShift; }
+  /// Free memory of so many granules serves it, wherever that begins.
+  std::uint32_t enough() const { return granules + slack; }
+  std::uint64_t alignment() const { return std::uint64_t{slack + 1} << kGranuleShift; }
 };
+
+/// The same request for a multiple of the alignment. Pre: a power of two, of 512 at least.
+inline Request aligned(Request request, std::uint64_t alignment) {
+  request.slack = std::uint32_t(alignment >> kGranuleShift) - 1;
+  if (bytesOf(request.enough()) > kSmallLimit) request.kind = SizeKind::kLarge;
+  return request;
+}
 
 /// The sizes an allocator works with; constant once made.
 class SizeRules {
@@ -70,12 +83,14 @@ class SizeRules {
   /// The size of the segment that a request makes when no free block serves it.
   std::uint64_t segmentFor(const Request& request) const {
     if (request.kind == SizeKind::kSmall) return kSmallSegment;
-    const std::uint64_t rounded = request.rounded();
+    const std::uint64_t rounded = bytesOf(request.enough());
     if (noSplit()) return roundUp(rounded, kSegmentUnit);
     const bool shared = rounded < options_.large_segment_size / 2 &&
                         options_.large_segment_size < roundDown(options_.max_split_size, kGranule);
     return shared ? options_.large_segment_size : roundUp(rounded, kSegmentUnit);
   }
+  /// Whether each block has a segment of its own.
+  bool noSplit() const { return place_ == Place::kOwnSegments; }
   SplitRules splitRules(SizeKind kind) const {
     if (noSplit()) return {1, 1, UINT32_MAX};
     SplitRules rules;
@@ -110,7 +125,6 @@ class SizeRules {
 
   /// Whether blocks are carved exactly, whatever their size.
   bool inPages() const { return options_.backing == Backing::kPages && place_ != Place::kSegments; }
-  bool noSplit() const { return place_ == Place::kOwnSegments; }
 
   const Options options_;
   const Place place_;

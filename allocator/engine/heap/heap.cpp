@@ -16,6 +16,12 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   });
 }
 
+// Where in the free block the request's block begins.
+Address alignedIn(const Block& free, const Request& request) {
+  const Address address = deviceAddress(free);
+  return free.address() + (roundUp(address, request.alignment()) - address);
+}
+
 }  // namespace
 
 // A block in use remembers in `epoch` which capture it was allocated in.
@@ -52,11 +58,44 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   return block;
 }
 
+[[gnu::always_inline]] inline Block* Heap::take(Block& free, const Request& request,
+                                                std::optional<Address> at) {
+  Layout& own = layout(request.kind);
+  Block* const block =
+      at ? own.allocateAt(free, *at, request.granules) : own.allocateFrom(free, request.granules);
+  begin(*block, request);
+  return block;
+}
+
 Block* Heap::allocate(const Request& request) {
+  if (request.slack != 0) [[unlikely]]
+    return allocateAligned(request);
   if (request.kind == SizeKind::kSmall || !rounds_.movesIn()) return allocateBest(request);
   const Address from = rounds_.frozenFrom();
   Block* const free = large_.bestFitIf(
       request.granules, [from](const Block& block) { return block.address() >= from; });
+  return free == nullptr ? nullptr : allocateFrom(*free, request);
+}
+
+// A place of an aligned request may have been noted for a plain one of that size.
+Block* Heap::alignedAsBefore(const Request& request, bool& elsewhere) {
+  if (request.kind == SizeKind::kSmall || !rounds_.guides()) return allocateAligned(request);
+  const bool aligned = (rounds_.placeOf(request.granules) & (request.alignment() - 1)) == 0;
+  return aligned ? allocateAtPlace(request, elsewhere) : allocateAligned(request);
+}
+
+// A free block may do without the whole slack. Where none of those looked at does, the best with
+// all of it serves.
+[[gnu::noinline]] Block* Heap::allocateAligned(const Request& request) {
+  CountedLayout& own = layout(request.kind);
+  const bool moves_in = request.kind == SizeKind::kLarge && rounds_.movesIn();
+  const Address from = moves_in ? rounds_.frozenFrom() : 0;
+  const auto serves = [&](const Block& block) {
+    return block.address() >= from && alignedIn(block, request) + request.rounded() <= block.end();
+  };
+  Block* free = own.best(request.granules);
+  if (free != nullptr && !serves(*free)) free = own.bestFitIf(request.granules, serves);
+  if (free == nullptr) free = own.bestFitIf(request.enough(), serves);
   return free == nullptr ? nullptr : allocateFrom(*free, request);
 }
 
@@ -88,15 +127,13 @@ Block* Heap::allocateAsBefore(const Request& request, bool& elsewhere) {
   if (free == nullptr && rounds_.frozen()) return allocate(request);
   elsewhere = free == nullptr;
   if (elsewhere) return nullptr;
-  return free->address() == at ? allocateFrom(*free, request) : allocateFrom(*free, request, at);
+  const auto place = free->address() == at ? std::optional<Address>() : at;
+  return take(*free, request, place);
 }
 
 Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Address> at) {
-  Layout& own = layout(request.kind);
-  Block* const block =
-      at ? own.allocateAt(free, *at, request.granules) : own.allocateFrom(free, request.granules);
-  begin(*block, request);
-  return block;
+  if (request.slack != 0 && !at) at = alignedIn(free, request);
+  return take(free, request, at);
 }
 
 void Heap::release(Block& block, std::uint64_t tick, Freed how) noexcept {

@@ -172,12 +172,16 @@ class alignas(64) Heap : public HeapIdentity {
   /// A block for the request out of this heap's free memory, or null. Counts it. In a heap that
   /// moves in (Rounds), a large block lies at its new places.
   Block* allocate(const Request& request) CISTERN_REQUIRES(mutex());
-  /// allocate(), for a hit: where the request was placed two rounds ago (Rounds), if that is free.
-  /// Null, and `elsewhere`, if the request had a place and it is not: pages may come back there
-  /// (PageBacking::placeAsBefore).
+  /// allocate(), for a hit: where the request was placed two rounds ago (Rounds), if
+  /// that is free. Null, and `elsewhere`, if the request had a place and it is not: pages may come
+  /// back there (PageBacking::placeAsBefore).
+  /// Pre: no slack.
   Block* allocateAsBefore(const Request& request, bool& elsewhere) CISTERN_REQUIRES(mutex());
+  /// The same with slack.
+  Block* alignedAsBefore(const Request& request, bool& elsewhere) CISTERN_REQUIRES(mutex());
   /// A block out of one free block of this heap, for a request of any stream. Counts it. The block
-  /// begins at `at`, if that is given. Then [at, at + request.rounded()) lies in the free block.
+  /// begins at `at`, if that is given. Then [at, at + request.rounded()) lies in the free block,
+  /// and the request has no slack.
   Block* allocateFrom(Block& free, const Request& request, std::optional<Address> at = {})
       CISTERN_REQUIRES(mutex());
   /// The state of a block that goes back among the free.
@@ -324,6 +328,9 @@ class alignas(64) Heap : public HeapIdentity {
   void begin(Block& block, const Request& request) noexcept CISTERN_REQUIRES(mutex());
   void noteRound(const Block& block) noexcept CISTERN_REQUIRES(mutex());
   Block* allocateBest(const Request& request) CISTERN_REQUIRES(mutex());
+  Block* allocateAligned(const Request& request) CISTERN_REQUIRES(mutex());
+  Block* take(Block& free, const Request& request, std::optional<Address> at)
+      CISTERN_REQUIRES(mutex());
   Block* allocateAtPlace(const Request& request, bool& elsewhere) CISTERN_REQUIRES(mutex());
   /// Why memory that becomes free needs a closer look. They share a word: a free tests it once.
   enum Attention : std::uint8_t {
@@ -391,7 +398,7 @@ Block* bestFree(
     Heap& heap, const Request& request, Epochs epochs,
     Also also = [](const Block&) { return true; }) CISTERN_REQUIRES(heap.mutex()) {
   const Completion& known = heap.completion();
-  return heap.layout(request.kind).bestFitIf(request.granules, [&](const Block& block) {
+  return heap.layout(request.kind).bestFitIf(request.enough(), [&](const Block& block) {
     return epochs.contain(known.epochOf(block.epoch)) && also(block);
   });
 }

@@ -120,15 +120,19 @@ Address runEnd(const Block& hole, std::uint64_t bytes) {
   return last->end();
 }
 
-/// The places in a hole, or before it, where windows of `bytes` may begin; each with the block that
-/// it is in.
+/// The places in a hole, or before it, where windows for the request may begin; each with the block
+/// that it is in. Addresses of the device are as far from their places as multiples of a unit,
+/// which no alignment exceeds.
 template <bool kGone, class Consider>
-void forEachStart(Block& hole, const PagesInReach& pages, std::uint64_t bytes, Consider consider) {
+void forEachStart(Block& hole, const PagesInReach& pages, const Request& request,
+                  Consider consider) {
+  const std::uint64_t bytes = request.rounded();
   const PageRange& range = rangeOf(hole);
   const Address end = runEnd(hole, bytes);
   Block& first = hole.prev && hole.prev->isFree() ? *hole.prev : hole;
-  if (end - first.address() < bytes) return;
-  consider(first, first.address());
+  const Address from = roundUp(first.address(), request.alignment());
+  if (end - from < bytes) return;
+  consider(from < hole.address() ? first : hole, from);
   if (end - hole.address() < bytes || without(Mechanism::kBehindStale)) return;
   // Behind a stale mapping that bars the way.
   const Address last = std::min(hole.end() - kUnit, end - bytes);
@@ -158,7 +162,7 @@ std::optional<Window> best(Heap& heap, const Request& request, const PagesInReac
     const PageRange& range = rangeOf(*hole);
     const Address fresh = std::max(range.placeOfUnit(range.touched), hole->address());
     if (hole->next == nullptr && fresh < hole->end()) consider(*hole, fresh);
-    if (only == nullptr) forEachStart<kGone>(*hole, pages, bytes, consider);
+    if (only == nullptr) forEachStart<kGone>(*hole, pages, request, consider);
   }
   return best;
 }

@@ -1,3 +1,9 @@
+#include <bit>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "allocator/base/ablation.hpp"
 #include "allocator/engine/capture/live_capture.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
@@ -13,18 +19,35 @@ inline Request requestOf(Engine& engine, std::size_t bytes, Stream stream, Pool&
   return pool.rules().request(bytes, stream, &pool);
 }
 
+bool isAligned(const Block& block, const Request& request) {
+  return (deviceAddress(block) & (request.alignment() - 1)) == 0;
+}
+
+// What the cache has may not be aligned.
+void putBack(ThreadCache& cache, Block& block, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
+  if (!cache.accept(block, WhoFreed(nullptr, 0))) heap.release(block, 0);
+}
+
 // A larger block that the cache has kept goes back first: it may be a neighbour of what is free. So
 // does the rest where nothing free is large enough, one stack after another: it is still no miss.
 // `elsewhere`: see Heap::allocateAsBefore.
+template <bool kAligned>
 inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request, bool& elsewhere)
     CISTERN_REQUIRES(heap.mutex()) {
-  if (cache == nullptr) return heap.allocateAsBefore(request, elsewhere);
+  const auto asBefore = [&] {
+    heap.mutex().assertHeld();
+    return kAligned ? heap.alignedAsBefore(request, elsewhere)
+                    : heap.allocateAsBefore(request, elsewhere);
+  };
+  if (cache == nullptr) return asBefore();
   if (cache->mayHave(request.bytes)) [[unlikely]] {
-    if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
+    Block* const cached = cache->takeLocked(request.bytes);
+    if (cached != nullptr && (!kAligned || isAligned(*cached, request))) return cached;
+    if (kAligned && cached != nullptr) putBack(*cache, *cached, heap);
   }
   if (request.granules > CacheSizes::kSmall && !without(Mechanism::kLastBack))
     cache->blocks().flushLast();
-  Block* block = heap.allocateAsBefore(request, elsewhere);
+  Block* block = asBefore();
   while (block == nullptr && !elsewhere && !without(Mechanism::kStacksFirst) &&
          cache->blocks().flushSome(request.kind))
     block = heap.allocate(request);
@@ -69,19 +92,20 @@ void refuseBeyondDevice(Engine& engine, const Request& request) {
 // be another stream's by now.
 Block& miss(Engine& engine, Heap* searched, const Request& request) {
   refuseBeyondDevice(engine, request);
-  const bool still = searched != nullptr && searched->isFor(request.stream) &&
-                     &searched->pool() == request.pool;
+  const bool still =
+      searched != nullptr && searched->isFor(request.stream) && &searched->pool() == request.pool;
   Heap& heap = still ? knownToCapture(*searched) : heapFor(engine, request);
   return fallBack(engine, heap, request, still);
 }
 
 // Pre: the process is the engine's. In a child of fork a lock may be one that no thread releases.
+template <bool kAligned = false>
 inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const Request& request) {
   Block* block = nullptr;
   bool poll = false, elsewhere = false;
   {
     const MutexLock lock(heap.mutex());
-    block = hit(heap, heap.isObserved() ? nullptr : cache, request, elsewhere);
+    block = hit<kAligned>(heap, heap.isObserved() ? nullptr : cache, request, elsewhere);
     poll = block != nullptr && engine.pending.waiting() != 0 && isTimeToPoll(engine, heap);
   }
   if (elsewhere) [[unlikely]]
@@ -95,28 +119,33 @@ inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const
 
 inline void* pointerTo(const Block& block) { return toPointer(deviceAddress(block)); }
 
+template <bool kAligned = false>
+Block& allocateIn(Engine& engine, const Request& request) {
+  Heap* const heap = engine.heaps.find(*request.pool, request.stream);
+  if (heap == nullptr) return miss(engine, nullptr, request);
+  if (!request.pool->isDefault()) return allocateFrom<kAligned>(engine, *heap, nullptr, request);
+  ThreadCache* const cache = engine.caches.mine(heap->stream());
+  return allocateFrom<kAligned>(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
+}
+
 Block& allocateIn(Engine& engine, Pool& pool, std::size_t bytes, Stream stream) {
   engine.made.requireHere("allocate");
-  const Request request = requestOf(engine, bytes, stream, pool);
-  Heap* const heap = engine.heaps.find(pool, stream);
-  if (heap == nullptr) return miss(engine, nullptr, request);
-  if (!pool.isDefault()) return allocateFrom(engine, *heap, nullptr, request);
-  ThreadCache* const cache = engine.caches.mine(heap->stream());
-  return allocateFrom(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
+  return allocateIn(engine, requestOf(engine, bytes, stream, pool));
 }
 
 // A capture of the stream comes before the pool that a request names: only the capture's pool keeps
-// in place what the graph will use. The route keeps the capture alive meanwhile. When the host
-// has no memory to note the hold, the block is free again, as if it had never been found.
-void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* named) {
-  engine.made.requireHere("allocate");
-  const Route route = engine.pools.route(
+// in place what the graph will use. The route keeps the capture alive meanwhile.
+inline Route routeOf(Engine& engine, Stream stream, Pool* named) {
+  Route route = engine.pools.route(
       stream, named ? Router::Asked::kCaptures : Router::Asked::kCapturesAndScopes);
-  if (route.capture == nullptr) {
-    Pool* const pool = named ? named : route.pool ? route.pool : &engine.default_pool;
-    return pointerTo(allocateIn(engine, *pool, bytes, stream));
-  }
-  Request request = requestOf(engine, bytes, stream, *route.pool);
+  if (route.capture == nullptr && named != nullptr) route.pool = named;
+  if (route.pool == nullptr) route.pool = &engine.default_pool;
+  return route;
+}
+
+// When the host has no memory to note the hold, the block is free again, as if it had never been
+// found.
+inline void* allocateCaptured(Engine& engine, Request&& request, const Route& route) {
   request.capture = route.capture.get();
   request.part = route.part;
   refuseBeyondDevice(engine, request);
@@ -137,12 +166,45 @@ void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* nam
   return pointer;
 }
 
+void* allocateRouted(Engine& engine, std::size_t bytes, Stream stream, Pool* named) {
+  engine.made.requireHere("allocate");
+  const Route route = routeOf(engine, stream, named);
+  if (route.capture == nullptr) return pointerTo(allocateIn(engine, *route.pool, bytes, stream));
+  return allocateCaptured(engine, requestOf(engine, bytes, stream, *route.pool), route);
+}
+
 // Caches have nothing meanwhile.
 [[gnu::noinline]] void* allocateObserved(Engine& engine, std::size_t bytes, Stream stream,
                                          Pool* named) {
   engine.made.requireHere("allocate");
   const OriginScope origin(engine.observer->originOfRequest());
   return allocateRouted(engine, bytes, stream, named);
+}
+
+// ---- Alignment ----------------------------------------------------------------------------------
+
+void requireAlignment(std::size_t alignment) {
+  if (std::has_single_bit(alignment) && alignment <= kMostAlignment) return;
+  throw InvalidArgument(
+      fmt::format("allocate: the alignment is {}: it must be a power of two, up to {}", alignment,
+                  kMostAlignment));
+}
+
+void* allocateAligned(Engine& engine, Request request, const Route& route) {
+  return route.capture == nullptr ? pointerTo(allocateIn<true>(engine, request))
+                                  : allocateCaptured(engine, std::move(request), route);
+}
+
+// Each block of such a pool has a segment, which begins where the device or the source puts it.
+void* allocateWhole(Engine& engine, const Request& request, const Route& route,
+                    std::size_t alignment) {
+  void* const pointer = allocateAligned(engine, request, route);
+  if ((toAddress(pointer) & (alignment - 1)) == 0) return pointer;
+  freeAt(engine, toAddress(pointer), nullptr);
+  throw InvalidArgument(
+      fmt::format("allocate: the pool has a segment for each block (no_split), and the one for "
+                  "this came to {:#x}, which is not aligned to {}",
+                  toAddress(pointer), alignment));
 }
 
 }  // namespace
@@ -171,6 +233,23 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream) {
         return pointerTo(allocateFrom(engine, cache->heap(), cache,
                                       requestOf(engine, bytes, stream, engine.default_pool)));
       });
+}
+
+void* allocateAligned(Engine& engine, std::size_t bytes, Stream stream, Pool* named,
+                      std::size_t alignment) {
+  requireAlignment(alignment);
+  if (bytes == 0) return nullptr;
+  if (alignment <= kGranule)
+    return named ? allocate(engine, bytes, stream, *named) : allocate(engine, bytes, stream);
+  engine.made.requireHere("allocate");
+  std::optional<OriginScope> origin;
+  if (engine.observed.load(std::memory_order_relaxed)) [[unlikely]]
+    origin.emplace(engine.observer->originOfRequest());
+  const Route route = routeOf(engine, stream, named);
+  const Request request = requestOf(engine, bytes, stream, *route.pool);
+  return route.pool->rules().noSplit()
+             ? allocateWhole(engine, request, route, alignment)
+             : allocateAligned(engine, aligned(request, alignment), route);
 }
 
 void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool) {

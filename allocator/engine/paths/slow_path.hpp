@@ -14,6 +14,11 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream);
 /// Pre: the pool is live, and stays so meanwhile.
 void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool);
 
+/// CachingAllocator::allocate with an alignment, in the pool named, or where a request goes that
+/// names none. The thread's cache does not serve it. Pre: as above.
+void* allocateAligned(Engine& engine, std::size_t bytes, Stream stream, Pool* named,
+                      std::size_t alignment);
+
 /// The heap of the request's stream and pool. It is found, made for a stream that is named for the
 /// first time, or taken over from one that was forgotten. Throws InvalidArgument for a stream that
 /// is not alive, DeviceFailure, std::bad_alloc.

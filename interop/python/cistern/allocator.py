@@ -10,7 +10,7 @@ from ._arguments import Conf, StreamLike
 from ._location import Location
 from ._native import SimConfig, check, lib, made
 from ._observed import Observed
-from ._owned import Owned, check_block, free_address, handed_out, state
+from ._owned import Owned, allocated, check_block, free_address, handed_out, state
 from .buffer import Buffer
 from .capture import Capture
 from .errors import CisternError, InvalidStateError
@@ -80,12 +80,13 @@ class Allocator(Observed):
 
     # ---- Memory ----------------------------------------------------------------------------------
 
-    def allocate(self, size: SupportsIndex, stream: StreamLike = None) -> int:
-        """The address of `size` bytes for use on `stream`, 512-byte aligned; 0 for 0 bytes. Freed by
-        free(). OutOfMemoryError says who holds what."""
+    def allocate(self, size: SupportsIndex, stream: StreamLike = None, *,
+                 alignment: SupportsIndex = 512) -> int:
+        """The address of `size` bytes for use on `stream`, at a multiple of `alignment`: a power of two
+        up to 2 MiB. 0 for 0 bytes. Freed by free(). OutOfMemoryError says who holds what."""
         handle = self._owned.value
-        address = made(lib.cistern_allocate, handle, _arguments.whole(size, "size"),
-                       _arguments.stream(stream))
+        address = allocated(lib.cistern_allocate, lib.cistern_allocate_aligned, handle, size, stream,
+                            alignment)
         return handed_out(lib.cistern_free, handle, address)
 
     def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:

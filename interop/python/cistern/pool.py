@@ -10,7 +10,7 @@ from ._arguments import StreamLike
 from ._contents import Contents
 from ._location import Location
 from ._native import PoolIdStruct, PoolOptions, check, lib, made
-from ._owned import Open, Owned, Scoped, check_block, handed_out, owner, state
+from ._owned import Open, Owned, Scoped, allocated, check_block, handed_out, owner, state
 from .buffer import Buffer
 from .errors import CisternError
 from .sleeping import SleepReport, WakeReport, sleep, wake
@@ -61,11 +61,13 @@ class Pool(Scoped):
         check(lib.cistern_pool_use_count(self._owned.value, ctypes.byref(count)))
         return count.value
 
-    def allocate(self, size: SupportsIndex, stream: StreamLike = None) -> int:
-        """The address of `size` bytes of this pool for use on `stream`, whatever scopes are open. Freed
-        by Allocator.free. OutOfMemoryError says who holds what."""
-        address = made(lib.cistern_pool_allocate, self._owned.value, _arguments.whole(size, "size"),
-                       _arguments.stream(stream))
+    def allocate(self, size: SupportsIndex, stream: StreamLike = None, *,
+                 alignment: SupportsIndex = 512) -> int:
+        """The address of `size` bytes of this pool for use on `stream`, whatever scopes are open.
+        `alignment`: as Allocator.allocate's. Freed by Allocator.free. OutOfMemoryError says who holds
+        what."""
+        address = allocated(lib.cistern_pool_allocate, lib.cistern_pool_allocate_aligned,
+                            self._owned.value, size, stream, alignment)
         return handed_out(lib.cistern_free, self._allocator.value, address)
 
     def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:
