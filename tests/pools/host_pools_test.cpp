@@ -61,6 +61,29 @@ TEST_CASE("a pool in host memory takes nothing of the device", "[pools][host][pa
   CHECK(rig.inHostNow() == 0);
 }
 
+TEST_CASE("a device that refuses pages is served by segments beside a pool in host memory",
+          "[pools][host][pages]") {
+  for (const bool emptied : {false, true}) {
+    HostRig rig;
+    void* before = rig.pool.allocate(8 * kMiB, rig.s);
+    if (emptied) {
+      rig.free(before);
+      rig.pool.emptyCache();
+    }
+    rig.sim().faults().failAll(Call::kCreatePage, ErrorKind::kNotSupported);
+    void* const block = rig.allocate(8 * kMiB, rig.s);
+    CHECK(rig.allocator.locationOf(block) == Location::kDevice);
+    CHECK(countOf(rig.sim(), Call::kMalloc) == 1);
+    void* const after = rig.pool.allocate(100 * kMiB, rig.s);
+    CHECK(rig.allocator.locationOf(after) == Location::kHost);
+    rig.audit();
+    rig.free(after);
+    rig.free(block);
+    if (!emptied) rig.free(before);
+    rig.sim().faults().clear();
+  }
+}
+
 TEST_CASE("host memory is counted apart", "[pools][host][pages]") {
   HostRig rig;
   void* const block = rig.pool.allocate(100 * kMiB, rig.s);

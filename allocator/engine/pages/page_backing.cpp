@@ -75,7 +75,7 @@ bool wantsToFreeze(State& state, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
 Block* PageBacking::placeNow(Heap& heap, const Request& request, PagesFrom from,
                              WantedPages* wanted) {
   const MutexLock lock(mutex_);
-  if (state_.refused || heap.pool().asleep) return nullptr;
+  if ((state_.refused && isOfDevice(heap.memory())) || heap.pool().asleep) return nullptr;
   const bool recorded = request.capture != nullptr, thread = core_.options.background_thread;
   const std::size_t stale = state_.table.staleMappings().size(), most = mostStale(state_);
   // Soon there will be old mappings to remove. The stream's work on them is marked now, while the
@@ -105,10 +105,13 @@ Block* PageBacking::placeAsBefore(Heap& heap, const Request& request) {
   return Mover(state_, heap, request, PagesFrom::kNoNew).placeAsBefore();
 }
 
-// Out of memory is no refusal of pages: the trial says which of the two it is.
+// Out of memory is no refusal of pages: the trial says which of the two it is. Pages of the host
+// say nothing of the device's.
 bool PageBacking::areRefused() {
   const MutexLock lock(mutex_);
-  const bool known = state_.worked || state_.refused || !state_.table.pages().empty();
+  const auto isOfDevice = [](const PhysicalPage& page) { return page.kind == MemoryKind::kPages; };
+  const bool known =
+      state_.worked || state_.refused || std::ranges::any_of(state_.table.pages(), isOfDevice);
   if (known || !core_.answers.wasRefused()) return state_.refused;
   const Status tried = tryPage(core_.device);
   state_.worked = tried.ok();

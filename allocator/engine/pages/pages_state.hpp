@@ -102,7 +102,7 @@ struct State {
   CallCost create_cost{50'000};
   CallCost map_cost{46'000};
   bool clearing_up = false;             ///< what is done now is not done for a verb on some stream
-  bool worked = false;                  ///< a page was made accessible
+  bool worked = false;                  ///< a page of the device was made accessible
   bool refused = false;                 ///< none ever was, and the device refuses one that is tried
   std::map<std::size_t, Drain> drains;  ///< by the heap's number
   std::uint64_t number = 0;  ///< of the last scan, window or miss: each has one of its own

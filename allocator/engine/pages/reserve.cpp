@@ -117,8 +117,10 @@ bool Reservation::allowAccess(std::size_t first, std::size_t last) {
   const Address end = steps[last].to->deviceAddress() + steps[last].to->bytes();
   const Status allowed = state_.core.device.setAccess(begin, end - begin);
   state_.core.answers.note(allowed);
-  state_.worked |= allowed.ok();
-  for (std::size_t i = first; allowed && i <= last; ++i) steps[i].to->accessible = true;
+  for (std::size_t i = first; allowed && i <= last; ++i) {
+    steps[i].to->accessible = true;
+    state_.worked |= steps[i].page->kind == MemoryKind::kPages;
+  }
   return allowed.ok();
 }
 
