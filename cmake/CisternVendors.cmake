@@ -179,7 +179,7 @@ function(cistern_cuda_object target source)
 endfunction()
 
 # cistern_add_gpu_work(target): cudaWork() and hipWork() of tests/support/vendor_work.hpp, each real
-# or absent. HIP's is always absent: kernels would need hipcc.
+# or absent. HIP's kernels are compiled by its runtime, so its headers are enough.
 function(cistern_add_gpu_work target)
   set(folder ${PROJECT_SOURCE_DIR}/tests/support/vendor_work)
   if(cistern_has_CUDA AND CUDAToolkit_NVCC_EXECUTABLE)
@@ -189,7 +189,14 @@ function(cistern_add_gpu_work target)
   else()
     target_sources(${target} PRIVATE ${folder}/cuda_absent.cpp)
   endif()
-  target_sources(${target} PRIVATE ${folder}/hip_absent.cpp)
+  if(cistern_has_HIP)
+    add_library(${target}_hip OBJECT ${folder}/hip_kernels.cpp ${folder}/hip_work.cpp)
+    cistern_vendor_code(${target}_hip HIP loaded)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_hip>)
+    target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
+  else()
+    target_sources(${target} PRIVATE ${folder}/hip_absent.cpp)
+  endif()
 endfunction()
 
 # cistern_add_gpu_tests(target): the tests that call a vendor's runtime beside the backend.

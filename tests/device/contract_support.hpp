@@ -12,6 +12,7 @@
 #include "tests/support/device_work.hpp"
 #include "tests/support/host_work.hpp"
 #include "tests/support/sim_work.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 
@@ -28,6 +29,13 @@ inline bool needsCaptures(std::string_view tags, const Device& device) {
   const bool captures = tags.find("[capture]") != std::string_view::npos ||
                         tags.find("[frontier]") != std::string_view::npos;
   return captures && !device.captureSupported();
+}
+
+/// Counts the case as skipped where captures are not strict.
+inline bool needsStrictCaptures(DeviceWork& work) {
+  if (work.capturesAreStrict()) return false;
+  skipped("captures of this " + work.device().backend() + " runtime forbid nothing");
+  return true;
 }
 
 /// Runs `test` on every backend.

@@ -22,6 +22,9 @@ class DeviceWork {
   DeviceWork& operator=(const DeviceWork&) = delete;
 
   virtual Device& device() = 0;
+  /// Whether the runtime's captures are as CUDA's: forbidden calls break them, and all streams of
+  /// one share its id and its end.
+  virtual bool capturesAreStrict() { return true; }
 
   /// Queues writing the pattern of `seed` to [address, address + bytes). Does not wait. May be
   /// called while `stream` is capturing: then it is recorded.

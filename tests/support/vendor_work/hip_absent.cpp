@@ -1,4 +1,4 @@
-// HIP test work: none, because kernels need hipcc, which the HIP backend does without.
+// HIP test work in a build without HIP.
 #include "tests/support/vendor_work.hpp"
 
 namespace cistern::test {
