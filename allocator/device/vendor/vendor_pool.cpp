@@ -76,7 +76,9 @@ Result<Address> VendorDevice::doMallocAsync(std::size_t bytes, Stream stream) {
   return outcome(Call::kMallocAsync, error, toAddress(memory));
 }
 
+// Without pools no address is one of a pool. HIP 5.2 would read what lies there.
 Status VendorDevice::doFreeAsync(Address address, Stream stream) {
+  if (!driverPoolSupported()) return noPool(Call::kFreeAsync);
   return outcome(Call::kFreeAsync,
                  onDevice([&] { return GPU(FreeAsync)(toPointer(address), handleOf(stream)); }));
 }
