@@ -75,9 +75,15 @@ inline hipError_t copyTogether(std::span<const BusCopy>, bool /*out*/, hipStream
 
 // ---- Capture -----------------------------------------------------------------------------------
 
-inline hipError_t streamCaptureInfo(hipStream_t stream, hipStreamCaptureStatus* status,
-                                    unsigned long long* id) {
-  return hipStreamGetCaptureInfo(stream, status, id);
+/// Before HIP 5.6 a stream that joins a capture has an id of its own, and another one each time
+/// that it waits. The graph is the same on all of them; its address may come again when it is
+/// destroyed.
+inline bool capturesHaveSeveralIds() {
+  static const bool they_have = [] {
+    int version = 0;
+    return hipRuntimeGetVersion(&version) == hipSuccess && version < 50'600'000;
+  }();
+  return they_have;
 }
 
 /// Also the nodes of the frontier, in the runtime's memory: read them before the stream's next
@@ -85,7 +91,19 @@ inline hipError_t streamCaptureInfo(hipStream_t stream, hipStreamCaptureStatus* 
 inline hipError_t streamCaptureFrontier(hipStream_t stream, hipStreamCaptureStatus* status,
                                         unsigned long long* id, const hipGraphNode_t** nodes,
                                         std::size_t* count) {
-  return hipStreamGetCaptureInfo_v2(stream, status, id, nullptr, nodes, count);
+  hipGraph_t graph = nullptr;
+  const hipError_t error = hipStreamGetCaptureInfo_v2(stream, status, id, &graph, nodes, count);
+  if (error == hipSuccess && *status == hipStreamCaptureStatusActive && capturesHaveSeveralIds())
+    *id = reinterpret_cast<std::uintptr_t>(graph);
+  return error;
+}
+
+inline hipError_t streamCaptureInfo(hipStream_t stream, hipStreamCaptureStatus* status,
+                                    unsigned long long* id) {
+  if (!capturesHaveSeveralIds()) return hipStreamGetCaptureInfo(stream, status, id);
+  const hipGraphNode_t* nodes = nullptr;
+  std::size_t count = 0;
+  return streamCaptureFrontier(stream, status, id, &nodes, &count);
 }
 
 /// The first *count nodes that `node` follows. Post: *count is their number, if that is less than
