@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/pools/unwind_support.hpp"
+#include "tests/support/skipped.hpp"
 
 namespace cistern::test {
 namespace {
@@ -71,6 +72,8 @@ TEST_CASE("graphs that share pages at different addresses keep every word, as do
           "[pools][pages][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     INFO("backend: " << work.device().backend());
+    if (!work.device().virtualMemory().supported)
+      return skipped("no pages on " + work.device().backend());
     CachingAllocator allocator(work.device(), optionsOf("backing:pages,page_size:2M"));
     {
       Pools pools(allocator);

@@ -87,6 +87,7 @@ TEST_CASE("three graphs in one pool that pass results on are right in order", "[
         one.capture(s, pool.id(), nullptr, 1'000);
         two.capture(s, pool.id(), &one, 2'000);
         allocator.free(one.output);  // from here on it is three's to write over
+        work.device().synchronizeDevice().orThrow();
         three.capture(s, pool.id(), &two, 3'000);
         CHECK((three.temporary == one.output || three.output == one.output ||
                three.temporary == two.temporary || three.output == two.temporary));

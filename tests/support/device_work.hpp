@@ -25,6 +25,8 @@ class DeviceWork {
   /// Whether the runtime's captures are as CUDA's: forbidden calls break them, and all streams of
   /// one share its id and its end.
   virtual bool capturesAreStrict() { return true; }
+  /// Whether this machine's processors do the device's work, so that little of it is enough.
+  virtual bool isPlayed() { return false; }
 
   /// Queues writing the pattern of `seed` to [address, address + bytes). Does not wait. May be
   /// called while `stream` is capturing: then it is recorded.

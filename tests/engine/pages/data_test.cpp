@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/engine/pages/pages_support.hpp"
+#include "tests/support/skipped.hpp"
 #include "tests/support/slow_build.hpp"
 
 namespace cistern::test {
@@ -51,6 +52,8 @@ void churnPages(DeviceWork& work, CachingAllocator& allocator, std::uint32_t rou
 TEST_CASE("no word is lost while pages move under queued work", "[engine][pages][gpu-too]") {
   constexpr std::uint32_t kRoundsOnSim = kSlowBuild ? 110 : 160;
   forEachBackend([](DeviceWork& work) {
+    if (!work.device().virtualMemory().supported)
+      return skipped("no pages on " + work.device().backend());
     std::vector<const char*> confs = {"recycle:eager", "limit:320M"};
     if (!kSlowBuild) {
       confs.insert(confs.end(), {"recycle:eager,page_size:8M",

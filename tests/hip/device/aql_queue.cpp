@@ -77,10 +77,7 @@ Launch launchOf(const hsa_kernel_dispatch_packet_t& packet, Memory& memory, int 
 }
 
 // A kernel that did nothing would let a test pass whose memory it should have written.
-StandIn standInOrEnd(std::uint64_t object, Memory& memory, int gpu) {
-  std::string name = kernelName(object);
-  if (name.empty())
-    name = nameOfLoadersKernel(memory.at(gpu, object, sizeof(amd_kernel_code_t), Access::kRead));
+StandIn standInOrEnd(std::uint64_t object, const std::string& name) {
   const StandIn found = standIn(name);
   if (found.run != nullptr) return found;
   complain("nothing stands for the kernel '%s' (its descriptor is at 0x%llx)", name.c_str(),
@@ -99,6 +96,7 @@ bool AqlQueue::next() {
 
 bool AqlQueue::nextOf(std::uint16_t header, const std::byte* packet) {
   const std::uint64_t signal = signalOf(packet);
+  name("barrier");
   PLAYED_TRACE("queue %u looks at an AQL packet, header 0x%x", place_.number, header);
   const auto type = (header >> HSA_PACKET_HEADER_TYPE) & 0xff;
   switch (type) {
@@ -145,7 +143,13 @@ bool AqlQueue::valueHasCome(const std::byte* packet) {
 
 void AqlQueue::dispatch(const std::byte* packet) {
   const auto kernel = read<hsa_kernel_dispatch_packet_t>(packet);
-  const StandIn stand_in = standInOrEnd(kernel.kernel_object, memory_, place_.gpu);
+  const std::uint64_t object = kernel.kernel_object;
+  std::string kernel_name = kernelName(object);
+  if (kernel_name.empty())
+    kernel_name = nameOfLoadersKernel(
+        memory_.at(place_.gpu, object, sizeof(amd_kernel_code_t), Access::kRead));
+  const StandIn stand_in = standInOrEnd(object, kernel_name);
+  name(kernel_name);
   Launch whole = launchOf(kernel, memory_, place_.gpu);
   whole.launch.gpu = &whole;
   const std::uint64_t longer = stand_in.time == nullptr ? 0 : stand_in.time(&whole.launch);

@@ -77,9 +77,9 @@ void Queue::complete(std::uint64_t signal) {
 void Queue::stop(const PageFault& fault) {
   stopped_ = true;
   finish_ = nullptr;
-  complain("page fault: GPU %d %s 0x%llx in queue %u, where it has mapped no memory", place_.gpu,
-           fault.writes ? "writes" : "reads", static_cast<unsigned long long>(fault.address),
-           place_.number);
+  complain("page fault: GPU %d has mapped no memory at 0x%llx, where queue %u %s: %s", place_.gpu,
+           static_cast<unsigned long long>(fault.address), place_.number,
+           fault.writes ? "writes" : "reads", what_.c_str());
   kfd_hsa_memory_exception_data exception{};
   exception.failure.NotPresent = 1;
   exception.va = fault.address;

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <utility>
 
 #include "tests/hip/device/events.hpp"
 #include "tests/hip/device/memory.hpp"
@@ -47,6 +49,8 @@ class Queue {
   /// The packet under way: `finish` is called when it has taken as long as a packet takes at least,
   /// and `longer_ns` if that is more.
   void begin(std::function<void()> finish, std::uint64_t longer_ns = 0);
+  /// What the packet is, for the message of a page fault.
+  void name(std::string what) { what_ = std::move(what); }
   /// For a packet that takes no time.
   void beginNow();
   std::uint64_t beganTicks() const;
@@ -66,6 +70,7 @@ class Queue {
   void stop(const PageFault& fault);
 
   std::function<void()> finish_;
+  std::string what_ = "packet";
   std::uint64_t began_ = 0;
   std::uint64_t ends_ = 0;
   bool stopped_ = false;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "tests/hip/device/clock.hpp"
 #include "tests/hip/device/settings.hpp"
@@ -60,6 +61,7 @@ bool SdmaQueue::next() {
 
 // Words of packets: their layouts are in the packet descriptions of AMD's copy engine, version 4.
 bool SdmaQueue::execute(const Packet& packet) {
+  name("SDMA operation " + std::to_string(packet.operation()));
   switch (packet.operation()) {
     case kNop:
       moveOn(packet, 1 + bits(packet.words[0], 16, 14));

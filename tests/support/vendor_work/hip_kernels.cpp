@@ -86,10 +86,13 @@ std::uint64_t delayTime(const PlayedLaunch* launch) {
   return parametersOf<DelayParameters>(launch).nanoseconds;
 }
 
+PlayedKernelFunction* playedGpu() {
+  return reinterpret_cast<PlayedKernelFunction*>(dlsym(RTLD_DEFAULT, "playedKernel"));
+}
+
 void standInForKernels() {
-  auto* const stand_in =
-      reinterpret_cast<PlayedKernelFunction*>(dlsym(RTLD_DEFAULT, "playedKernel"));
-  if (stand_in == nullptr) return;  // a real GPU
+  PlayedKernelFunction* const stand_in = playedGpu();
+  if (stand_in == nullptr) return;
   stand_in("cisternFill", fill, nullptr);
   stand_in("cisternVerify", verify, nullptr);
   stand_in("cisternDelay", delay, delayTime);
@@ -167,6 +170,8 @@ void* runtimeFunction(const char* name) {
       dlopen("libhiprtc.so", RTLD_LAZY);  // where it is a library of its own
   return beside == nullptr ? nullptr : dlsym(beside, name);
 }
+
+bool isPlayedGpu() { return playedGpu() != nullptr; }
 
 const void* launchable(TestKernel kernel) {
   static const bool once = [] {

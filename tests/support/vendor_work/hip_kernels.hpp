@@ -9,6 +9,9 @@ namespace cistern::test {
 /// it.
 void* runtimeFunction(const char* name);
 
+/// Whether functions of the host stand for the kernels.
+bool isPlayedGpu();
+
 enum class TestKernel { kFill, kVerify, kDelay };
 
 /// What stands for a kernel in hipLaunchKernel, as hipcc's own host functions do. The first call

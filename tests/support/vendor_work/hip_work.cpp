@@ -60,14 +60,15 @@ class HipWork final : public DeviceWork {
   ~HipWork() override { (void)hip::hipFree(wrong_); }
 
   Device& device() override { return *device_; }
-  // Not in HIP 5.2: malloc is allowed, a stream that joins has an id of its own, and goes on
-  // recording after the end.
+  // Not in HIP 5.2: malloc is allowed, and a stream that joins goes on recording after the end.
   bool capturesAreStrict() override {
     constexpr int kFirst = 50'300'000;
     int version = 0;
     require(hip::hipRuntimeGetVersion(&version), Call::kOpen, "asking for the runtime's version");
     return version >= kFirst;
   }
+
+  bool isPlayed() override { return isPlayedGpu(); }
 
   void fill(Stream stream, Address address, std::size_t bytes, std::uint32_t seed) override {
     const OnDevice scope(device_->ordinal());
