@@ -94,6 +94,15 @@ CONTRACT_TEST("captureInfo tells captures apart", "[contract][capture]", work) {
   CHECK_FALSE(device.endCapture(first).ok());
 }
 
+CONTRACT_TEST("no capture records the default stream", "[contract][capture]", work) {
+  Device& device = work.device();
+  const Result<CaptureInfo> info = device.captureInfo(Stream{});
+  REQUIRE(info.ok());
+  CHECK(info.value().status == CaptureStatus::kNone);
+  std::vector<GraphNode> frontier;
+  CHECK(device.captureFrontier(Stream{}, frontier).orThrow().status == CaptureStatus::kNone);
+}
+
 CONTRACT_TEST("each stream of a capture has the capture's id", "[contract][capture]", work) {
   Device& device = work.device();
   ScopedStream origin(device);

@@ -28,6 +28,23 @@ TEST_CASE("a block in use elsewhere is not reused before that work is complete",
   });
 }
 
+TEST_CASE("a block that the default stream has used serves again", "[engine][gpu-too]") {
+  forEachBackend([](DeviceWork& work) {
+    INFO("backend: " << work.device().backend());
+    CachingAllocator allocator(work.device(), optionsOf("thread_cache:off"));
+    const Streams streams(allocator, 1);
+    void* block = allocator.allocate(4 * kMiB, streams[0]);
+    allocator.recordStream(block, Stream{});
+    work.fill(Stream{}, toAddress(block), 4 * kMiB, 7);
+    allocator.free(block);
+    work.device().synchronizeDevice().orThrow();
+    hitUntilPoll(allocator, streams[0]);
+    CHECK(allocator.allocate(4 * kMiB, streams[0]) == block);
+    CHECK(work.mismatches() == 0);
+    allocator.audit();
+  });
+}
+
 TEST_CASE("recording a block's own stream changes nothing", "[engine][gpu-too]") {
   forEachBackend([](DeviceWork& work) {
     CachingAllocator allocator(work.device(), optionsOf());

@@ -86,13 +86,24 @@ inline bool capturesHaveSeveralIds() {
   return they_have;
 }
 
+/// What is meant by an answer about a stream's capture. HIP 5.2 says "unknown" of the default
+/// stream, which no capture records, and "invalid value" of a stream that is not there.
+inline hipError_t captureAnswer(hipError_t error, hipStream_t stream) {
+  if (error == hipErrorUnknown && stream == nullptr) {
+    (void)hipGetLastError();
+    return hipSuccess;
+  }
+  return error == hipErrorInvalidValue ? hipErrorInvalidHandle : error;
+}
+
 /// Also the nodes of the frontier, in the runtime's memory: read them before the stream's next
-/// call. Valid while the capture is active.
+/// call. Valid while the capture is active. Pre: *status is none.
 inline hipError_t streamCaptureFrontier(hipStream_t stream, hipStreamCaptureStatus* status,
                                         unsigned long long* id, const hipGraphNode_t** nodes,
                                         std::size_t* count) {
   hipGraph_t graph = nullptr;
-  const hipError_t error = hipStreamGetCaptureInfo_v2(stream, status, id, &graph, nodes, count);
+  const hipError_t error =
+      captureAnswer(hipStreamGetCaptureInfo_v2(stream, status, id, &graph, nodes, count), stream);
   if (error == hipSuccess && *status == hipStreamCaptureStatusActive && capturesHaveSeveralIds())
     *id = reinterpret_cast<std::uintptr_t>(graph);
   return error;
@@ -100,7 +111,8 @@ inline hipError_t streamCaptureFrontier(hipStream_t stream, hipStreamCaptureStat
 
 inline hipError_t streamCaptureInfo(hipStream_t stream, hipStreamCaptureStatus* status,
                                     unsigned long long* id) {
-  if (!capturesHaveSeveralIds()) return hipStreamGetCaptureInfo(stream, status, id);
+  if (!capturesHaveSeveralIds())
+    return captureAnswer(hipStreamGetCaptureInfo(stream, status, id), stream);
   const hipGraphNode_t* nodes = nullptr;
   std::size_t count = 0;
   return streamCaptureFrontier(stream, status, id, &nodes, &count);
