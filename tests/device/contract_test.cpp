@@ -261,6 +261,16 @@ CONTRACT_TEST("a device has a name, an ordinal, and knows its peers", "[contract
   CHECK(device.canAccessPeer(device.ordinal()).ok());
 }
 
+CONTRACT_TEST("the default stream does not wait for a stream of ours", "[contract]", work) {
+  Device& device = work.device();
+  ScopedStream stream(device);
+  ScopedEvent event(device);
+  work.delay(stream, kLongNs);
+  device.recordEvent(event, Stream{}).orThrow();
+  device.synchronizeEvent(event).orThrow();
+  CHECK_FALSE(device.queryStream(stream).orThrow());
+}
+
 CONTRACT_TEST("the driver's pool works, or says that there is none", "[contract]", work) {
   Device& device = work.device();
   if (!device.driverPoolSupported()) {
