@@ -64,6 +64,17 @@ class Pressure(unittest.TestCase):
                 self.assertEqual(run.process["out_of_memory"], refused)
 
 
+class Storm(unittest.TestCase):
+    def test_random_threads_on_two_gpus_find_no_fault(self):
+        for seed, options in ((3, []), (6, ["--strict"])):
+            with self.subTest(seed=seed, options=options):
+                run = BENCH.run("amd_storm", "5", str(seed), options=options, extra={
+                    "STORM_PLAIN": "1", "STORM_EVEN_SIZES": "1", "PLAYED_GPU_COUNT": "2",
+                    "PLAYED_GPU_VRAM_MIB": "768"})
+                self.assertEqual(run.status, 0, run.err)
+                self.assertIn("no fault", run.out)
+
+
 class Order(unittest.TestCase):
     def test_memory_that_is_freed_in_use_is_in_order_before_it_is_used_again(self):
         for case in ("freed_in_a_capture", "while_launching", "marker_after_marker", "while_waiting"):

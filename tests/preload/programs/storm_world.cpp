@@ -82,7 +82,7 @@ void Worker::allocate() {
   if (!take(block.bytes)) return releaseAll();
   int result = 0;
   const char* refused = "cudaMalloc is refused, and there is room";
-  switch (below(6)) {
+  switch (plain() ? 2 : below(6)) {
     case 0:
       refused = "managed memory is refused, and there is room";
       result = allocateOfDriver(block);
@@ -125,7 +125,7 @@ void Worker::askForTooMuch() {
   if (gpu::deviceOf(contexts_[in_]) != 0) return;
   const std::unique_lock alone(driver_room);
   Memory memory = nullptr;
-  const bool managed = below(2) == 0;
+  const bool managed = !plain() && below(2) == 0;
   const int result = managed ? gpu::mallocManaged(&memory, bytes) : gpu::malloc(&memory, bytes);
   if (result == 0 && !managed && overflows()) return useOnce(memory, bytes);
   expect(result == kOutOfMemory, "a request that cannot be served is not refused");
@@ -173,6 +173,7 @@ void Worker::renewStream() {
 }
 
 void Worker::changePool() {
+  if (plain()) return;
   if (gpu::deviceOf(contexts_[in_]) != 0) return;
   const gpu::Pool pool = below(3) == 0 ? gpu::makePool() : gpu::defaultPool();
   expect(gpu::setPool(pool) == 0, "a pool cannot be set");

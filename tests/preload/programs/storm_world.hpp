@@ -30,6 +30,12 @@ inline bool evenSizes() {
   static const bool even = std::getenv("STORM_EVEN_SIZES") != nullptr;
   return even;
 }
+/// Without managed memory and pools of the program's own: on AMD's runtime the first is not the
+/// device's, and HIP 5.2 hangs when a stream goes after a pool has free memory.
+inline bool plain() {
+  static const bool is_plain = std::getenv("STORM_PLAIN") != nullptr;
+  return is_plain;
+}
 /// Under `cistern run --overflow`, the host's memory serves what the device has no room for.
 inline bool overflows() {
   static const bool has_overflow = std::getenv("STORM_OVERFLOW") != nullptr;
