@@ -1,4 +1,6 @@
 #include <ostream>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,13 +28,17 @@ std::string pagesText(const VirtualMemoryCapability& pages) {
                      formatBytes(pages.granularity));
 }
 
-const char* sharingText(const DeviceFindings& device) {
+std::string sharingText(const DeviceFindings& device) {
+  const std::string_view vendor = device.backend == "hip" ? "hip" : "cuda";
   if (device.pages.exportable)
-    return "with those on Cistern (for others, `cistern run --ipc` leaves cudaMalloc to the "
-           "driver)";
+    return fmt::format(
+        "with those on Cistern (for others, `cistern run --ipc` leaves {}Malloc to the driver)",
+        vendor);
   if (device.can_share_segments)
-    return "the device can; Cistern's memory is not shared by cudaIpcGetMemHandle (`cistern run "
-           "--ipc` leaves cudaMalloc to the driver)";
+    return fmt::format(
+        "the device can; Cistern's memory is not shared by {0}IpcGetMemHandle (`cistern run --ipc` "
+        "leaves {0}Malloc to the driver)",
+        vendor);
   return "the device cannot";
 }
 

@@ -2,7 +2,9 @@
 
 run_test.py COMMAND LIBRARY PLAYED_GPU FOLDER_OF_PROGRAMS FOLDER_OF_THE_BENCH [unittest arguments]"""
 
+import json
 import os
+import subprocess
 import sys
 import unittest
 
@@ -53,6 +55,29 @@ class Programs(unittest.TestCase):
         self.assertEqual(run.calls("hipMalloc"), 1000)
         self.assertEqual(run.process["requested_bytes"], 0)
         self.assertIn("1000 hipMalloc", run.err)
+
+
+class Commands(unittest.TestCase):
+    """The command's own use of the device."""
+
+    def said(self, *arguments):
+        ended = subprocess.run([BENCH.command, *arguments], env=BENCH.environment(False), capture_output=True,
+                               text=True, timeout=120)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
+
+    def test_doctor_speaks_of_hip(self):
+        said = self.said("doctor")
+        self.assertIn("hip 0: Played AMD GPU", said)
+        self.assertIn("refuses a page: memory comes in segments", said)  # 5.2 reserves at a null address
+        self.assertIn("not shared by hipIpcGetMemHandle", said)
+        self.assertIn("memory that is freed is used again: yes", said)
+
+    def test_a_trace_is_replayed_on_the_device(self):
+        trace = os.path.join(os.path.dirname(sys.argv[5]), "..", "bench", "traces", "streams_prefetch.trace.gz")
+        row = json.loads(self.said("replay", trace, "--device", "hip", "--json").splitlines()[0])
+        self.assertGreater(row["peak_requested_bytes"], 0)
+        self.assertGreaterEqual(row["peak_reserved_bytes"], row["peak_requested_bytes"])
 
 
 class Pressure(unittest.TestCase):
