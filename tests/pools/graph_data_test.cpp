@@ -13,6 +13,7 @@ struct Step {
   /// Captures, on `s`: check `input`, if any; then write and check a temporary; then the output.
   void capture(Stream s, MempoolId_t pool, const Step* input, std::uint32_t own_seed) {
     seed = own_seed;
+    work.device().synchronizeDevice().orThrow();  // what is freed by now is free in the capture
     GraphCapture capture(graph, s, pool);
     CachingAllocator& allocator = pools.allocator();
     temporary = allocator.allocate(kBytes, s);
@@ -87,7 +88,6 @@ TEST_CASE("three graphs in one pool that pass results on are right in order", "[
         one.capture(s, pool.id(), nullptr, 1'000);
         two.capture(s, pool.id(), &one, 2'000);
         allocator.free(one.output);  // from here on it is three's to write over
-        work.device().synchronizeDevice().orThrow();
         three.capture(s, pool.id(), &two, 3'000);
         CHECK((three.temporary == one.output || three.output == one.output ||
                three.temporary == two.temporary || three.output == two.temporary));
