@@ -71,6 +71,9 @@ StandIn standIn(const std::string& name) {
   return found == tables().stand_ins.end() ? StandIn{} : found->second;
 }
 
+void lockKernels() { tables().mutex.lock(); }
+void unlockKernels() { tables().mutex.unlock(); }
+
 }  // namespace played
 
 extern "C" [[gnu::visibility("default")]] hsa_status_t hsa_executable_symbol_get_info(

@@ -26,4 +26,8 @@ StandIn standIn(const std::string& name);
 /// Adds what stands for the runtime's own kernels.
 void addRuntimesKernels();
 
+/// A fork takes the tables along in one piece.
+void lockKernels();
+void unlockKernels();
+
 }  // namespace played

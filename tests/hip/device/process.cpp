@@ -37,16 +37,22 @@ void needFiles() {
   if (driver_file < 0) driver_file = makeFile("played-gpu-driver", kDriverFileBytes);
 }
 
-void lockFiles() { files_mutex.lock(); }
-void unlockFiles() { files_mutex.unlock(); }
+void beforeFork() {
+  files_mutex.lock();
+  lockKernels();
+}
+void afterFork() {
+  unlockKernels();
+  files_mutex.unlock();
+}
 void beginChild() {
   state.store(nullptr);
-  files_mutex.unlock();
+  afterFork();
 }
 
 void makeState() {
   static bool handles_forks = false;
-  if (!handles_forks) (void)pthread_atfork(lockFiles, unlockFiles, beginChild);
+  if (!handles_forks) (void)pthread_atfork(beforeFork, afterFork, beginChild);
   handles_forks = true;
   addRuntimesKernels();
   const std::uint64_t first = std::uint64_t(getpid()) << kPartOfAProcess;

@@ -30,17 +30,6 @@ const Settings& settings() {
   return all;
 }
 
-bool hasFault(std::string_view name) {
-  const char* text = std::getenv("PLAYED_GPU_FAULTS");
-  std::string_view names = text == nullptr ? "" : text;
-  while (!names.empty()) {
-    const std::size_t comma = std::min(names.find(','), names.size());
-    if (names.substr(0, comma) == name) return true;
-    names.remove_prefix(std::min(comma + 1, names.size()));
-  }
-  return false;
-}
-
 void complain(const char* format, ...) {
   char line[512];
   std::va_list arguments;

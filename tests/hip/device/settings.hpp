@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 namespace played {
 
@@ -15,9 +14,6 @@ struct Settings {
 };
 
 const Settings& settings();
-
-/// Whether PLAYED_GPU_FAULTS, a list with commas, names this fault of AMD's.
-bool hasFault(std::string_view name);
 
 /// Writes "played GPU: …" to the standard error output.
 [[gnu::format(printf, 1, 2)]] void complain(const char* format, ...);
