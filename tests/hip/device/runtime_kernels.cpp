@@ -42,7 +42,7 @@ struct Elements {
 };
 Elements nextElements(Parameters& parameters) {
   Elements elements;
-  for (const Word bytes : {1, 2, 4, 8}) {
+  for (const Word bytes : {Word{1}, Word{2}, Word{4}, Word{8}}) {
     const Word address = parameters.next<Word>();
     if (address != 0) elements = {address, bytes};
   }
