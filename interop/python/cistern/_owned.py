@@ -18,9 +18,9 @@ import ctypes
 import functools
 import os
 import weakref
-from typing import Any, Callable, Optional, SupportsIndex, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
-from . import _arguments, _sites
+from . import _sites
 from ._native import SimConfig, check, lib, made, text_of
 from .errors import (CisternError, InvalidHandleError, InvalidPointerError, InvalidStateError,
                      error_of)
@@ -204,16 +204,6 @@ def handed_out(free: Callable[..., int], allocator: int, address: int) -> int:
     if before is not None:
         before.lose()
     return address
-
-
-def allocated(call: Callable[..., int], aligned: Callable[..., int], handle: int, size: SupportsIndex,
-              stream: Any, alignment: SupportsIndex) -> int:
-    """The address of a new block, by the call for any alignment that is asked for."""
-    wanted = _arguments.whole(size, "size")
-    if alignment == 512:
-        return made(call, handle, wanted, _arguments.stream(stream))
-    return made(aligned, handle, wanted, _arguments.whole(alignment, "alignment"),
-                _arguments.stream(stream))
 
 
 def free_address(free: Callable[..., int], allocator: int, address: int) -> None:

@@ -10,7 +10,7 @@ from ._arguments import Conf, StreamLike
 from ._location import Location
 from ._native import SimConfig, check, lib, made
 from ._observed import Observed
-from ._owned import Owned, allocated, check_block, free_address, handed_out, state
+from ._owned import Owned, check_block, free_address, handed_out, state
 from .buffer import Buffer
 from .capture import Capture
 from .errors import CisternError, InvalidStateError
@@ -85,8 +85,12 @@ class Allocator(Observed):
         """The address of `size` bytes for use on `stream`, at a multiple of `alignment`: a power of two
         up to 2 MiB. 0 for 0 bytes. Freed by free(). OutOfMemoryError says who holds what."""
         handle = self._owned.value
-        address = allocated(lib.cistern_allocate, lib.cistern_allocate_aligned, handle, size, stream,
-                            alignment)
+        wanted, on = _arguments.whole(size, "size"), _arguments.stream(stream)
+        if alignment == 512:
+            address = made(lib.cistern_allocate, handle, wanted, on)
+        else:
+            address = made(lib.cistern_allocate_aligned, handle, wanted,
+                           _arguments.whole(alignment, "alignment"), on)
         return handed_out(lib.cistern_free, handle, address)
 
     def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:

@@ -10,7 +10,7 @@ from ._arguments import StreamLike
 from ._contents import Contents
 from ._location import Location
 from ._native import PoolIdStruct, PoolOptions, check, lib, made
-from ._owned import Open, Owned, Scoped, allocated, check_block, handed_out, owner, state
+from ._owned import Open, Owned, Scoped, check_block, handed_out, owner, state
 from .buffer import Buffer
 from .errors import CisternError
 from .sleeping import SleepReport, WakeReport, sleep, wake
@@ -66,8 +66,13 @@ class Pool(Scoped):
         """The address of `size` bytes of this pool for use on `stream`, whatever scopes are open.
         `alignment`: as Allocator.allocate's. Freed by Allocator.free. OutOfMemoryError says who holds
         what."""
-        address = allocated(lib.cistern_pool_allocate, lib.cistern_pool_allocate_aligned,
-                            self._owned.value, size, stream, alignment)
+        pool, wanted = self._owned.value, _arguments.whole(size, "size")
+        on = _arguments.stream(stream)
+        if alignment == 512:
+            address = made(lib.cistern_pool_allocate, pool, wanted, on)
+        else:
+            address = made(lib.cistern_pool_allocate_aligned, pool, wanted,
+                           _arguments.whole(alignment, "alignment"), on)
         return handed_out(lib.cistern_free, self._allocator.value, address)
 
     def buffer(self, size: SupportsIndex, stream: StreamLike = None) -> Buffer:
