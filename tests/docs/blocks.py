@@ -60,6 +60,7 @@ NOT_RUN = [
     ("docs/streams-and-capture.md", "cudaStreamBeginCapture", "a fragment"),
     ("interop/README.md", "run_replay", "a picture"),
     ("interop/python/README.md", "./dev wheel", "needs PyTorch's headers, 5 GB"),
+    ("tests/hip/device/README.md", "LD_PRELOAD=", "a fragment"),
 ]
 
 
