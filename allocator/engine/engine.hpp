@@ -68,8 +68,7 @@ struct Engine : Core {
   }
   /// The least that a request takes from the device when nothing is free for it, in bytes.
   std::uint64_t leastGrowth(const Request& request) const {
-    return request.pool->onPages() ? roundUp(request.rounded(), kPageUnit)
-                                   : roundUp(bytesOf(request.enough()), kSegmentUnit);
+    return roundUp(request.rounded(), request.pool->onPages() ? kPageUnit : kSegmentUnit);
   }
 
   Sections in_hand;                       ///< the open InHand scopes

@@ -64,6 +64,10 @@ class FreeIndex {
   /// kSearchBudget bins.
   template <class Accept>
   Block* bestFitIf(std::uint32_t granules, Accept accept) const;
+  /// A block of at least `granules` that is accepted, of the smallest bins that have one; null for
+  /// none. Looks at as many as it must.
+  template <class Accept>
+  Block* findIf(std::uint32_t granules, Accept accept) const;
   /// Calls visit(Block&) for every block of at least `granules`, in no order. The visitor changes
   /// nothing here. Pre: granules >= kExactRows * kColumns.
   template <class Visit>
@@ -184,7 +188,29 @@ void visitTree(Block* root, std::uint32_t granules, Visit& visit) {
   }
 }
 
+// Heaps may be deep on the left, and are as deep as a logarithm on the right.
+template <class Accept>
+Block* findInTree(Block* root, std::uint32_t granules, Accept& accept) {
+  for (; root; root = root->links.left) {
+    if (root->granules >= granules && accept(*root)) return root;
+    if (Block* const found = findInTree(root->links.right, granules, accept)) return found;
+  }
+  return nullptr;
+}
+
 }  // namespace detail
+
+template <class Accept>
+Block* FreeIndex::findIf(std::uint32_t granules, Accept accept) const {
+  for (Bin bin = binOf(granules); bin.row < kRows; bin = {bin.row + 1, 0}) {
+    const Row* const r = rowAt(bin.row);
+    if (r == nullptr || r->occupied == 0) continue;
+    for (unsigned column = bin.column; column < kColumns; ++column) {
+      if (Block* const found = detail::findInTree(r->bins[column], granules, accept)) return found;
+    }
+  }
+  return nullptr;
+}
 
 template <class Visit>
 void FreeIndex::forEachAtLeast(std::uint32_t granules, Visit visit) const {

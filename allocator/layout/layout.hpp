@@ -131,6 +131,13 @@ class Layout {
     return tiling_.index.bestFitIf(
         granules, [&](const Block& block) { return serves(block, granules) && accept(block); });
   }
+  /// A free block of at least `granules` that `accept`s, whatever the rules; null for none. Looks
+  /// at as many as it must.
+  template <class Accept>
+  Block* findIf(std::uint32_t granules, Accept accept) {
+    (void)tiling_.index.listLeftOut();
+    return tiling_.index.findIf(granules, accept);
+  }
   /// Calls visit(Block&) for every free block of at least `granules`, of 2 MiB or more, in no
   /// order.
   template <class Visit>

@@ -73,9 +73,8 @@ class CISTERN_API CachingAllocator {
   /// (current.hpp). That is the default stream, unless a StreamGuard sets another.
   void* allocate(std::size_t bytes);
   /// Allocates `bytes` as the first of these does, at a multiple of `alignment`. The memory before
-  /// it stays free. A thread's cache serves no request for more than 512. Also throws
-  /// InvalidArgument for an alignment that is no power of two or above kMostAlignment, and where a
-  /// pool with no_split has a segment that does not lie so.
+  /// it stays free. Also throws InvalidArgument for an alignment that is no power of two or above
+  /// kMostAlignment, and where a pool with no_split has a segment that does not lie so.
   void* allocate(std::size_t bytes, Stream stream, std::size_t alignment);
   /// Takes a block back. Null is a no-op. The block is reusable on its own stream at once, in
   /// stream order. Other streams may reuse it when the work queued on its own stream by now is

@@ -56,7 +56,7 @@ struct UnusedMemory {
 struct CISTERN_API OutOfMemoryReport {
   std::string device;
   std::uint64_t requested = 0;  ///< as asked
-  std::uint64_t rounded = 0;    ///< as it would have been placed, with the room for its alignment
+  std::uint64_t rounded = 0;    ///< as it would have been placed
   std::uint64_t alignment = 512;
   std::uint64_t segment = 0;     ///< the least that would have been taken from the device for it
   std::uint64_t returnable = 0;  ///< free memory that would have gone back to the device first

@@ -42,13 +42,20 @@ bool SegmentBacking::isHeld(const Block& block) const {
 
 // ---- From the device ----------------------------------------------------------------------------
 
+// Whether the segment begins so that the request's block fits at its alignment.
+static bool begins(const HeapSegment& segment, const Request& request) {
+  return roundUp(segment.device_base, request.alignment()) + request.rounded() <=
+         segment.deviceEnd();
+}
+
 // An exception of a source is the program's own, and leaves the verb. The record comes before the
 // memory. Without one nobody would know of memory that the device will not take back.
-Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
+Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly, bool wide) {
   if (memoryFor(request) != MemoryKind::kSegments)
     return nullptr;  // host memory comes in pages alone
-  const std::uint64_t usual = request.pool->rules().segmentFor(request);
-  const std::uint64_t bytes = tightly ? roundUp(bytesOf(request.enough()), kSegmentUnit) : usual;
+  const std::uint64_t usual = request.pool->rules().segmentFor(request, wide);
+  const std::uint64_t least = bytesOf(wide ? request.enough() : request.granules);
+  const std::uint64_t bytes = tightly ? roundUp(least, kSegmentUnit) : usual;
   if ((tightly && bytes >= usual) || !core_.limit.admit(bytes)) return nullptr;
   DeviceSegment* segment = nullptr;
   const auto giveUp = [&] {
@@ -74,6 +81,11 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
   segment->bytes = bytes;
   segment->device_base = base.value();
   const char* broken = brokenPromise(base.value(), bytes);
+  if (broken == nullptr && request.slack != 0 && !begins(*segment, request)) {
+    (void)insist([&] { return returnToDevice(*segment, *request.pool); });
+    giveUp();
+    return wide ? nullptr : grow(heap, request, tightly, true);
+  }
   if (broken == nullptr) {
     if (Block* const block = install(*segment, heap, request)) return block;
     broken = "is memory of this allocator already";

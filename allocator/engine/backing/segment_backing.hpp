@@ -45,11 +45,13 @@ class SegmentBacking {
   SegmentBacking& operator=(const SegmentBacking&) = delete;
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
-  /// one. `tightly`: of one just as large as need be; null too when that is the usual size. Throws
+  /// one. `tightly`: of one just as large as need be; null too when that is the usual size. `wide`:
+  /// of one with room for the alignment wherever it begins; it is tried where another did not begin
+  /// right. Throws
   /// std::bad_alloc, and what a pool's source throws. Throws PoolError if a source, DeviceFailure
   /// if the device returns what cannot be used. That goes back, unless the allocator has it
   /// already.
-  Block* grow(Heap& heap, const Request& request, bool tightly = false);
+  Block* grow(Heap& heap, const Request& request, bool tightly = false, bool wide = false);
 
   /// Gives segments that lie wholly free in the heaps back to the device until `bytes` are back.
   /// Returns how many are. Heaps whose memory is pages are passed over.

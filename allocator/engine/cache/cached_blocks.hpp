@@ -154,6 +154,10 @@ class CachedBlocks {
 
   // ---- The owner under its biased lock, or as below --------------------------------------------
 
+  /// The block that take() would hand out, or null.
+  const Block* next(std::uint32_t granules) const noexcept {
+    return has(granules) ? stacks_->bins[indexOf(granules)].top : nullptr;
+  }
   /// A block for a request of `bytes`, or null. Pre: 0 < bytes <= CacheSizes::kDirectBytes.
   Block* takeDirect(std::uint64_t bytes) noexcept {
     CacheBin& bin = stacks_->bins[(bytes - 1) >> kGranuleShift];

@@ -61,6 +61,12 @@ Block* ThreadCache::takeLocked(std::uint64_t bytes) noexcept {
   return block;
 }
 
+const Block* ThreadCache::nextLocked(std::uint64_t bytes) noexcept {
+  if (remote_frees_.any()) takeRemoteFrees();
+  return bytes <= CacheSizes::kMostBytes ? blocks_.next(std::uint32_t(granulesFor(bytes)))
+                                         : nullptr;
+}
+
 // Blocks that the program gives back are counted here. A block that another thread has returned was
 // counted by that thread.
 bool ThreadCache::accept(Block& block, WhoFreed who) noexcept {

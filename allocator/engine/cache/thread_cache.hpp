@@ -182,6 +182,8 @@ class alignas(64) ThreadCache {
   }
   /// A block that a hit found no way to: the biased lock was revoked, or others have returned some.
   Block* takeLocked(std::uint64_t bytes) noexcept;
+  /// The block that takeLocked would return, or null. Pre: mayHave(bytes).
+  const Block* nextLocked(std::uint64_t bytes) noexcept;
   /// A free, which may put others back to make room. False: the heap should have it. Pre: the
   /// block is this cache's, and the program has it.
   bool accept(Block& block, WhoFreed who) noexcept;

@@ -81,9 +81,10 @@ class SizeRules {
             rounded <= kSmallLimit ? SizeKind::kSmall : SizeKind::kLarge, stream, pool};
   }
   /// The size of the segment that a request makes when no free block serves it.
-  std::uint64_t segmentFor(const Request& request) const {
+  /// `wide`: wherever that begins.
+  std::uint64_t segmentFor(const Request& request, bool wide = false) const {
     if (request.kind == SizeKind::kSmall) return kSmallSegment;
-    const std::uint64_t rounded = bytesOf(request.enough());
+    const std::uint64_t rounded = bytesOf(wide ? request.enough() : request.granules);
     if (noSplit()) return roundUp(rounded, kSegmentUnit);
     const bool shared = rounded < options_.large_segment_size / 2 &&
                         options_.large_segment_size < roundDown(options_.max_split_size, kGranule);

@@ -16,12 +16,6 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   });
 }
 
-// Where in the free block the request's block begins.
-Address alignedIn(const Block& free, const Request& request) {
-  const Address address = deviceAddress(free);
-  return free.address() + (roundUp(address, request.alignment()) - address);
-}
-
 }  // namespace
 
 // A block in use remembers in `epoch` which capture it was allocated in.
@@ -84,18 +78,20 @@ Block* Heap::alignedAsBefore(const Request& request, bool& elsewhere) {
   return aligned ? allocateAtPlace(request, elsewhere) : allocateAligned(request);
 }
 
-// A free block may do without the whole slack. Where none of those looked at does, the best with
-// all of it serves.
+// Free memory that lies right needs no slack. The index is in order of sizes, so it shows few of
+// those that do; all are looked at before the request is a miss.
 [[gnu::noinline]] Block* Heap::allocateAligned(const Request& request) {
   CountedLayout& own = layout(request.kind);
   const bool moves_in = request.kind == SizeKind::kLarge && rounds_.movesIn();
   const Address from = moves_in ? rounds_.frozenFrom() : 0;
   const auto serves = [&](const Block& block) {
-    return block.address() >= from && alignedIn(block, request) + request.rounded() <= block.end();
+    return block.address() >= from && own.serves(block, request.granules) &&
+           hasRoom(own, block, request);
   };
   Block* free = own.best(request.granules);
   if (free != nullptr && !serves(*free)) free = own.bestFitIf(request.granules, serves);
   if (free == nullptr) free = own.bestFitIf(request.enough(), serves);
+  if (free == nullptr) free = own.findIf(request.granules, serves);
   return free == nullptr ? nullptr : allocateFrom(*free, request);
 }
 
@@ -132,7 +128,8 @@ Block* Heap::allocateAsBefore(const Request& request, bool& elsewhere) {
 }
 
 Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Address> at) {
-  if (request.slack != 0 && !at) at = alignedIn(free, request);
+  if (request.slack != 0 && !at) at = placeIn(free, request);
+  if (request.slack != 0 && at == free.address()) at.reset();  // as the rules of splitting say
   return take(free, request, at);
 }
 

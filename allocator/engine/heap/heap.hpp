@@ -391,6 +391,17 @@ void forEachBlock(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
     for (Block* b = segment.first; b; b = b->next) visit(*b);
   });
 }
+/// Where in the free block the request's block would begin.
+inline Address placeIn(const Block& free, const Request& request) {
+  const Address address = deviceAddress(free);
+  return free.address() + (roundUp(address, request.alignment()) - address);
+}
+/// Whether the block fits there. A free block that the rules keep whole is not cut in front.
+inline bool hasRoom(const Layout& in, const Block& free, const Request& request) {
+  const Address at = placeIn(free, request);
+  return at + request.rounded() <= free.end() &&
+         (at == free.address() || free.granules < in.rules.max_split);
+}
 /// The best free block for the request that was freed in one of the epochs, and of which `also`
 /// holds; null for none.
 template <class Also = bool (*)(const Block&)>
@@ -398,9 +409,13 @@ Block* bestFree(
     Heap& heap, const Request& request, Epochs epochs,
     Also also = [](const Block&) { return true; }) CISTERN_REQUIRES(heap.mutex()) {
   const Completion& known = heap.completion();
-  return heap.layout(request.kind).bestFitIf(request.enough(), [&](const Block& block) {
-    return epochs.contain(known.epochOf(block.epoch)) && also(block);
-  });
+  Layout& in = heap.layout(request.kind);
+  const auto serves = [&](const Block& block) {
+    return epochs.contain(known.epochOf(block.epoch)) && also(block) &&
+           (request.slack == 0 || hasRoom(in, block, request));
+  };
+  Block* const best = in.bestFitIf(request.granules, serves);
+  return best == nullptr && request.slack != 0 ? in.bestFitIf(request.enough(), serves) : best;
 }
 /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());

@@ -73,7 +73,8 @@ Block* Mover::placeAsBefore() {
     const MutexLock lock(heap_.mutex());
     if (heap_.isFreezeDue() && freeze()) [[unlikely]]
       return heap_.allocate(request_);
-    const Address at = heap_.rounds().placeOf(request_.granules);
+    Address at = heap_.rounds().placeOf(request_.granules);
+    if ((at & (request_.alignment() - 1)) != 0) at = 0;  // a plain request's of that size
     std::optional<Window> window;
     if (at != 0) {
       const FreePageScan scan(heap_, state_.number);

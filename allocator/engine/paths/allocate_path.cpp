@@ -23,11 +23,6 @@ bool isAligned(const Block& block, const Request& request) {
   return (deviceAddress(block) & (request.alignment() - 1)) == 0;
 }
 
-// What the cache has may not be aligned.
-void putBack(ThreadCache& cache, Block& block, Heap& heap) CISTERN_REQUIRES(heap.mutex()) {
-  if (!cache.accept(block, WhoFreed(nullptr, 0))) heap.release(block, 0);
-}
-
 // A larger block that the cache has kept goes back first: it may be a neighbour of what is free. So
 // does the rest where nothing free is large enough, one stack after another: it is still no miss.
 // `elsewhere`: see Heap::allocateAsBefore.
@@ -41,9 +36,10 @@ inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request, bool& 
   };
   if (cache == nullptr) return asBefore();
   if (cache->mayHave(request.bytes)) [[unlikely]] {
-    Block* const cached = cache->takeLocked(request.bytes);
-    if (cached != nullptr && (!kAligned || isAligned(*cached, request))) return cached;
-    if (kAligned && cached != nullptr) putBack(*cache, *cached, heap);
+    const Block* const next = kAligned ? cache->nextLocked(request.bytes) : nullptr;
+    if (!kAligned || (next != nullptr && isAligned(*next, request))) {
+      if (Block* const cached = cache->takeLocked(request.bytes)) return cached;
+    }
   }
   if (request.granules > CacheSizes::kSmall && !without(Mechanism::kLastBack))
     cache->blocks().flushLast();
@@ -51,7 +47,9 @@ inline Block* hit(Heap& heap, ThreadCache* cache, const Request& request, bool& 
   while (block == nullptr && !elsewhere && !without(Mechanism::kStacksFirst) &&
          cache->blocks().flushSome(request.kind))
     block = heap.allocate(request);
-  if (block != nullptr) cache->blocks().own(*block);
+  // A cache counts a block by its size: a small one that is aligned may lie in large memory.
+  const bool may_own = !kAligned || CacheSizes::kindOf(request.granules) == request.kind;
+  if (block != nullptr && may_own) cache->blocks().own(*block);
   return block;
 }
 
@@ -195,9 +193,21 @@ void* allocateAligned(Engine& engine, Request request, const Route& route) {
                                   : allocateCaptured(engine, std::move(request), route);
 }
 
+// A free segment of the pool that lies right.
+Block* alignedSegment(Engine& engine, const Request& request) {
+  Heap* const heap = engine.heaps.find(*request.pool, request.stream);
+  if (heap == nullptr) return nullptr;
+  const MutexLock lock(heap->mutex());
+  return heap->allocate(request);
+}
+
 // Each block of such a pool has a segment, which begins where the device or the source puts it.
 void* allocateWhole(Engine& engine, const Request& request, const Route& route,
                     std::size_t alignment) {
+  if (route.capture == nullptr) {
+    if (Block* const block = alignedSegment(engine, aligned(request, alignment)))
+      return pointerTo(*block);
+  }
   void* const pointer = allocateAligned(engine, request, route);
   if ((toAddress(pointer) & (alignment - 1)) == 0) return pointer;
   freeAt(engine, toAddress(pointer), nullptr);
