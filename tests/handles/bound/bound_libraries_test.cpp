@@ -1,4 +1,5 @@
-// Every library of one vendor, through its getter, on the fake runtime and libraries.
+// Every library of one vendor, through its getter, on the fake libraries and whatever runtime is
+// below.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -12,6 +13,8 @@
 #include "handles/handle_statistics.hpp"
 #include "tests/handles/bound/fake_vendor.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 namespace {
@@ -22,6 +25,7 @@ void forEachLibrary(Body body) {
     INFO(library.name);
     body(library);
   }
+  CHECK(FakeLibraries::takeFaults() == std::vector<std::string>{});
 }
 
 HandleCounts countsOf(const std::string& library, int device) {
@@ -72,43 +76,30 @@ TEST_CASE("each library's creation that fails is told in its own words, and the 
 TEST_CASE("each library's handle stays its thread's and follows the current stream", "[bound]") {
   forEachLibrary([](const BoundLibrary& library) {
     FakeState* const mine = library.get();
+    const Stream stream = Below::newStream();
     CHECK(mine->stream == 0);
     {
-      const StreamGuard guard(Stream{0x70});
+      const StreamGuard guard(stream);
       CHECK(library.get() == mine);
-      CHECK(mine->stream == (library.has_stream ? 0x70 : 0));
+      CHECK(mine->stream == (library.has_stream ? stream.raw : 0));
     }
     CHECK(library.get()->stream == 0);
+    Below::destroyStream(stream);
   });
 }
 
 TEST_CASE("each library's handle is made on its device, and where a capture allows it", "[bound]") {
   forEachLibrary([](const BoundLibrary& library) {
     CHECK(library.get()->created_on == 0);
-    FakeRuntime::current = 1;  // the program's own call to the runtime
+    Below::setCurrent(1);  // the program's own call to the runtime
     FakeState* const there = library.get();
-    FakeRuntime::current = 0;
+    Below::setCurrent(0);
     CHECK(there->created_on == 1);
     CHECK(there->created_relaxed);
-    CHECK(FakeRuntime::relaxed == 0);
+    CHECK_FALSE(Below::relaxed());
     const DeviceGuard guard(1);
     CHECK(library.get() == there);
   });
-}
-
-TEST_CASE("without a device each getter says so", "[bound]") {
-  FakeRuntime::devices = 0;
-  forEachLibrary([](const BoundLibrary& library) {
-    std::string what;
-    const DeviceGuard guard(5);  // of which no thread has a handle yet
-    try {
-      (void)library.get();
-    } catch (const Error& error) {
-      what = error.what();
-    }
-    CHECK(what == "no usable fake GPU");
-  });
-  FakeRuntime::devices = FakeRuntime::kDevices;
 }
 
 TEST_CASE("a thread's handles serve the next one, counted by library and device", "[bound]") {
@@ -122,6 +113,44 @@ TEST_CASE("a thread's handles serve the next one, counted by library and device"
     CHECK(countsOf(library.name, 0) == between);
   });
 }
+
+TEST_CASE("threads at once compute on handles, devices and streams of their own", "[bound]") {
+  forEachLibrary([](const BoundLibrary& library) {
+    if (!library.has_stream) return;
+    onThreads(4, [&](std::size_t self) {
+      for (std::size_t round = 0; round < 24; ++round) {
+        const DeviceGuard device(int((self + round) % 3));
+        const Stream stream = Below::newStream();
+        {
+          const StreamGuard guard(stream);
+          FakeLibraries::compute(library.get());
+        }
+        FakeLibraries::compute(library.get());
+        Below::destroyStream(stream);  // the handle is on it no more
+      }
+    });
+  });
+}
+
+#if CISTERN_FORKS_AMID_THREADS  // the thread sanitizer takes no new thread in a child
+TEST_CASE("a child of fork leaves each library's handles to its parent", "[bound]") {
+  forEachLibrary([](const BoundLibrary& library) {
+    std::thread([&] { (void)library.get(); }).join();  // one is free
+    CHECK(allChildrenExit(2, [&] {
+      const std::size_t before = FakeLibraries::destroyed.size();
+      bool refused = false;
+      std::thread([&] { refused = isRefusedInChild([&] { (void)library.get(); }); }).join();
+      static std::size_t ended = 0;
+      ended = before;
+      (void)std::atexit([] {
+        if (FakeLibraries::destroyed.size() != ended) _exit(kDestroyed);
+      });
+      if (!refused) _exit(kLeft);
+    }));
+    CHECK(library.get() != nullptr);
+  });
+}
+#endif
 
 // Another process: what a child of fork inherits is its parent's, and left alone.
 TEST_CASE("exits with a free handle", "[.exits]") {

@@ -1,4 +1,4 @@
-// MIOpen, rocBLAS, hipBLAS, hipSPARSE and hipSOLVER without a device.
+// MIOpen, rocBLAS, hipBLAS, hipSPARSE and hipSOLVER, without what they compute.
 #include <hipblas/hipblas.h>
 #include <hipsolver/hipsolver.h>
 #include <hipsparse/hipsparse.h>
@@ -34,11 +34,7 @@ extern "C" const char* hipblasStatusToString(hipblasStatus_t) {
   return "HIPBLAS_STATUS_ALLOC_FAILED";
 }
 
-namespace cistern {
-
-const handles::VendorRuntime& hip::runtime() { return test::FakeRuntime::table(); }
-
-namespace test {
+namespace cistern::test {
 
 std::vector<BoundLibrary> boundLibraries() {
   const auto state = [](auto* handle) { return reinterpret_cast<FakeState*>(handle); };
@@ -56,5 +52,4 @@ std::vector<BoundLibrary> boundLibraries() {
   };
 }
 
-}  // namespace test
-}  // namespace cistern
+}  // namespace cistern::test
