@@ -11,22 +11,6 @@ DeviceGraph end(PinnedRig& rig, Stream stream) { return rig.device->endCapture(s
 
 }  // namespace
 
-TEST_CASE("a block that a captured stream uses waits until the capture is over", "[pinned]") {
-  PinnedRig rig;
-  const Stream stream = rig.stream();
-  void* const block = rig.pinned.allocate(kMiB);
-  rig.device->beginCapture(stream, CaptureMode::kGlobal).orThrow();
-  PinnedRig::write(block, kMiB, 1);
-  rig.copy(stream, block, kMiB, 1);
-  rig.pinned.recordStream(block, stream);
-  rig.pinned.free(block);
-  CHECK(rig.calls(Call::kRecordEvent) == 0);
-  CHECK(rig.pinned.allocate(kMiB) != block);
-  const DeviceGraph graph = end(rig, stream);
-  CHECK(rig.pinned.allocate(kMiB) == block);  // its poll asks the stream again, which has no work
-  rig.device->destroyGraph(graph).orThrow();
-}
-
 TEST_CASE("blocks that are freed in a capture come back together", "[pinned]") {
   PinnedRig rig;
   const Stream streams[] = {rig.stream(), rig.stream()};

@@ -3,15 +3,19 @@
 // out.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "allocator/device/sim/host_clock.hpp"
 #include "cistern/pinned.hpp"
 #include "cistern/sim.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/device_work.hpp"
+#include "tests/support/forwarding_device.hpp"
 
 namespace cistern::test {
 
@@ -69,5 +73,110 @@ struct PinnedRig {
   std::atomic<std::uint64_t> wrong{0};  ///< copies that found other bytes
   PinnedAllocator pinned{*device};
 };
+
+/// A device whose calls are counted.
+class CountedDevice final : public ForwardingDevice<CountedDevice> {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+
+  template <class Forward>
+  auto through(Call call, Forward forward) {
+    ++counts_[std::size_t(call)];
+    return forward(behind_);
+  }
+  std::uint64_t count(Call call) const { return counts_[std::size_t(call)]; }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, kCallCount> counts_{};
+};
+
+/// A pinned allocator on any device. A late copy brings both ends of a block to the device, which
+/// looks at them there.
+class PinnedWorkRig {
+ public:
+  explicit PinnedWorkRig(DeviceWork& queued) : work(queued) {
+    target_ = device.malloc(kSlots * kSlotBytes).orThrow();
+  }
+  ~PinnedWorkRig() {
+    CHECK(work.mismatches() == 0);
+    pinned.audit();
+    for (const Stream stream : streams_) {
+      pinned.forgetStream(stream);
+      (void)device.destroyStream(stream);
+    }
+    (void)device.free(target_);
+  }
+  PinnedWorkRig(const PinnedWorkRig&) = delete;
+  PinnedWorkRig& operator=(const PinnedWorkRig&) = delete;
+
+  Stream stream() { return streams_.emplace_back(device.createStream().orThrow()); }
+  void sync(Stream of) { device.synchronizeStream(of).orThrow(); }
+  /// Two words at both ends of the block, as DeviceWork's patterns are.
+  static void write(void* block, std::size_t bytes, std::uint32_t seed) {
+    const std::uint32_t words[] = {seed, seed + 1};
+    static_assert(sizeof words == kEnd);
+    std::memcpy(block, words, kEnd);
+    std::memcpy(static_cast<std::byte*>(block) + bytes - kEnd, words, kEnd);
+  }
+  void copy(Stream on, void* block, std::size_t bytes, std::uint32_t seed,
+            std::uint64_t lasting = kLateNs) {
+    const Address slot = target_ + next_++ % kSlots * kSlotBytes;
+    const BusCopy ends[] = {{slot, block, kEnd},
+                            {slot + kEnd, static_cast<std::byte*>(block) + bytes - kEnd, kEnd}};
+    if (lasting > 0) work.delay(on, lasting);
+    device.copyIn(ends, 2, on).orThrow();
+    work.verify(on, slot, kEnd, seed);
+    work.verify(on, slot + kEnd, kEnd, seed);
+  }
+  /// Queues the writing of the block's ends by the device.
+  void copyBack(Stream on, void* block, std::size_t bytes, std::uint32_t seed,
+                std::uint64_t lasting) {
+    const Address slot = target_ + next_++ % kSlots * kSlotBytes;
+    const BusCopy ends[] = {{slot, block, kEnd},
+                            {slot + kEnd, static_cast<std::byte*>(block) + bytes - kEnd, kEnd}};
+    work.fill(on, slot, kEnd, seed);
+    work.fill(on, slot + kEnd, kEnd, seed);
+    if (lasting > 0) work.delay(on, lasting);
+    device.copyOut(ends, 2, on).orThrow();
+  }
+  /// A block that a late copy on the stream uses, freed.
+  void* freedInUse(Stream on, std::size_t bytes, std::uint32_t seed = 1) {
+    void* const block = pinned.allocate(bytes);
+    write(block, bytes, seed);
+    copy(on, block, bytes, seed);
+    pinned.recordStream(block, on);
+    pinned.free(block);
+    return block;
+  }
+  std::int64_t reserved() const { return pinned.stats().reserved_bytes.current; }
+  std::int64_t active() const { return pinned.stats().active.current; }
+  std::uint64_t calls(Call call) const { return device.count(call); }
+  /// Calls that wait for work.
+  std::uint64_t waits() const {
+    return calls(Call::kSynchronizeStream) + calls(Call::kSynchronizeEvent) +
+           calls(Call::kSynchronizeDevice);
+  }
+
+  DeviceWork& work;
+  CountedDevice device{work.device()};
+  PinnedAllocator pinned{device};
+
+ private:
+  static constexpr std::size_t kEnd = 8, kSlotBytes = 2 * kEnd, kSlots = 65'536;
+
+  std::vector<Stream> streams_;
+  Address target_ = 0;
+  std::atomic<std::size_t> next_{0};
+};
+
+/// Runs `test` with a rig on every device that is present.
+template <class Test>
+void onEachPinnedRig(Test test) {
+  forEachBackend([&](DeviceWork& work) {
+    INFO("backend: " << work.device().backend());
+    PinnedWorkRig rig(work);
+    test(rig);
+  });
+}
 
 }  // namespace cistern::test

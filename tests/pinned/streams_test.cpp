@@ -3,47 +3,6 @@
 
 namespace cistern::test {
 
-TEST_CASE("a pinned block that no stream uses is free at once", "[pinned]") {
-  PinnedRig rig;
-  void* const block = rig.pinned.allocate(kMiB);
-  rig.pinned.free(block);
-  CHECK(rig.pinned.allocate(kMiB) == block);
-  CHECK(rig.calls(Call::kRecordEvent) + rig.calls(Call::kQueryEvent) == 0);
-}
-
-TEST_CASE("a pinned block waits for the copies that use it, and nobody else does", "[pinned]") {
-  PinnedRig rig;
-  const Stream stream = rig.stream();
-  void* const used = rig.freedInUse(stream, kMiB);
-  CHECK(rig.active() == 1);
-  CHECK(rig.pinned.stats().allocation.current == 0);
-  void* const other = rig.pinned.allocate(kMiB);
-  CHECK(other != used);
-  PinnedRig::write(other, kMiB, 2);
-  CHECK(rig.waits() == 0);
-  rig.sync(stream);
-  void* const again = rig.pinned.allocate(kMiB);
-  CHECK(again == used);
-  PinnedRig::write(again, kMiB, 3);
-}
-
-TEST_CASE("a pinned block waits for each stream that it was recorded on, once", "[pinned]") {
-  PinnedRig rig;
-  const Stream first = rig.stream(), second = rig.stream();
-  void* const block = rig.pinned.allocate(kMiB);
-  for (const Stream stream : {first, second}) {
-    rig.copy(stream, block, kMiB, 0, stream == first ? kLateNs : 3 * kLateNs);
-    for (int i = 0; i < 3; ++i) rig.pinned.recordStream(block, stream);
-  }
-  PinnedRig::write(block, kMiB, 0);
-  rig.pinned.free(block);
-  CHECK(rig.calls(Call::kRecordEvent) == 2);
-  rig.sync(first);
-  CHECK(rig.pinned.allocate(kMiB) != block);
-  rig.sync(second);
-  CHECK(rig.pinned.allocate(kMiB) == block);
-}
-
 TEST_CASE("events are used again", "[pinned]") {
   PinnedRig rig;
   const Stream stream = rig.stream();
@@ -232,16 +191,6 @@ TEST_CASE("a block that several devices use waits for each of them", "[pinned]")
   CHECK(rig.pinned.allocate(kMiB) != block);
   rig.pinned.audit();
   second->synchronizeStream(there).orThrow();
-  CHECK(rig.pinned.allocate(kMiB) == block);
-}
-
-TEST_CASE("the per-thread default stream uses no pinned block", "[pinned]") {
-  PinnedRig rig;
-  void* const block = rig.pinned.allocate(kMiB);
-  const auto says = Catch::Matchers::ContainsSubstring("per-thread default stream");
-  CHECK_THROWS_WITH(rig.pinned.recordStream(block, Stream{2}), says);
-  CHECK_THROWS_WITH(rig.pinned.forgetStream(Stream{2}), says);
-  rig.pinned.free(block);
   CHECK(rig.pinned.allocate(kMiB) == block);
 }
 

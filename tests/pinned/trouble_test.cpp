@@ -224,27 +224,6 @@ TEST_CASE("whatever call fails, nothing is lost", "[pinned]") {
   }
 }
 
-TEST_CASE("a wrong free is reported, and changes nothing", "[pinned]") {
-  PinnedRig rig;
-  std::vector<MisuseKind> kinds;
-  rig.pinned.setMisuseHook([&](const Misuse& misuse) {
-    kinds.push_back(misuse.kind);
-    CHECK((misuse.verb == "free" || misuse.verb == "recordStream"));
-    (void)rig.pinned.stats();  // no lock is held
-  });
-  int other = 0;
-  void* const block = rig.pinned.allocate(5'000);
-  rig.pinned.free(static_cast<std::byte*>(block) + 512);
-  rig.pinned.free(&other);
-  CHECK(rig.pinned.blockSize(block) == 5'120);
-  rig.pinned.free(block);
-  rig.pinned.free(block);
-  rig.pinned.recordStream(block, Stream{});
-  CHECK(kinds == std::vector<MisuseKind>{MisuseKind::kInteriorPointer, MisuseKind::kForeignPointer,
-                                         MisuseKind::kDoubleFree, MisuseKind::kDoubleFree});
-  CHECK(rig.pinned.stats().num_misuses == 4);
-}
-
 TEST_CASE("a wrong free is told without what pinned memory has not: streams, a log of frees",
           "[pinned]") {
   PinnedRig rig;
@@ -259,38 +238,6 @@ TEST_CASE("a wrong free is told without what pinned memory has not: streams, a l
   CHECK(texts[0].find("of 5.00 KiB (pinned memory)") != std::string::npos);
   CHECK(texts[1].find("it is not allocated; it lies in the block") != std::string::npos);
   CHECK(texts[1].find(" (pinned memory), free") == texts[1].size() - 22);
-}
-
-TEST_CASE("a block that waits for work is freed once", "[pinned]") {
-  PinnedRig rig;
-  int misuses = 0;
-  rig.pinned.setMisuseHook(
-      [&](const Misuse& misuse) { misuses += misuse.kind == MisuseKind::kDoubleFree ? 1 : 0; });
-  rig.pinned.free(rig.freedInUse(rig.stream(), kMiB));
-  CHECK(misuses == 1);
-  CHECK(rig.active() == 1);
-}
-
-TEST_CASE("a child of fork leaves pinned memory to its parent", "[pinned]") {
-  PinnedRig rig;
-  void* const block = rig.pinned.allocate(kMiB);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    rig.pinned.free(block);
-    rig.pinned.emptyCache();
-    bool refused = false;
-    try {
-      (void)rig.pinned.allocate(kMiB);
-    } catch (const Error&) {
-      refused = true;
-    }
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = 1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
-  rig.pinned.free(block);
-  CHECK(rig.pinned.allocate(kMiB) == block);
 }
 
 #if CISTERN_FORKS_AMID_THREADS
