@@ -1,7 +1,10 @@
-/* A C99 program that goes through the whole API on a simulated device. */
+/* A C99 program that goes through the whole API: on a simulated device, or, as far as it holds
+ * there, on one of the backend that its second argument names. */
 #include <string.h>
 
 #include "parts.h"
+
+static const char* real = NULL; /* the backend, unless the device is simulated */
 
 static void versions(void) {
   CHECK(cistern_version() == CISTERN_VERSION);
@@ -18,6 +21,15 @@ cistern_allocator_t make_sim(uint64_t capacity, const char* conf) {
   config.size = sizeof config;
   config.capacity = capacity;
   CHECK_OK(cistern_allocator_create_sim(&config, conf, &allocator));
+  return allocator;
+}
+
+/* On a real device the capacity is a limit; 0: none. */
+static cistern_allocator_t make(uint64_t capacity, const char* conf) {
+  cistern_allocator_t allocator = NULL;
+  if (real == NULL) return make_sim(capacity, conf);
+  CHECK_OK(cistern_allocator_create(real, 0, conf, &allocator));
+  if (capacity != 0) CHECK_OK(cistern_set_limit(allocator, capacity));
   return allocator;
 }
 
@@ -49,7 +61,7 @@ static void creation(void) {
 }
 
 static void blocks(void) {
-  cistern_allocator_t a = make_sim(64 * (uint64_t)kMiB, "");
+  cistern_allocator_t a = make(64 * (uint64_t)kMiB, "");
   void *p = NULL, *base = NULL, *stream = NULL;
   size_t bytes = 0;
   uint64_t free_bytes = 0, total = 0;
@@ -76,7 +88,8 @@ static void blocks(void) {
   CHECK_OK(cistern_allocate(a, 4096, stream, &p));
   CHECK(cistern_free(a, (char*)p + 512) == CISTERN_INVALID_POINTER); /* interior */
   CHECK_OK(cistern_free(a, p));
-  CHECK(cistern_allocate(a, 512, &bytes, &p) == CISTERN_INVALID_ARGUMENT);   /* no live stream */
+  if (real == NULL) /* no live stream */
+    CHECK(cistern_allocate(a, 512, &bytes, &p) == CISTERN_INVALID_ARGUMENT);
   CHECK(cistern_allocate(a, 512, (void*)2, &p) == CISTERN_INVALID_ARGUMENT); /* per-thread */
   CHECK(strstr(cistern_last_error(), "per-thread default stream") != NULL);
   CHECK(cistern_allocate(a, 512, NULL, NULL) == CISTERN_INVALID_ARGUMENT);
@@ -89,17 +102,18 @@ static void blocks(void) {
   p = &bytes;
   CHECK(cistern_allocate(a, 65 * (size_t)kMiB, NULL, &p) == CISTERN_OUT_OF_MEMORY);
   CHECK(p == &bytes);
-  CHECK(strstr(cistern_last_error(), "out of memory on sim device 0") != NULL);
+  CHECK(strstr(cistern_last_error(), "out of memory on ") != NULL);
+  if (real == NULL) CHECK(strstr(cistern_last_error(), "sim device 0") != NULL);
   CHECK_OK(cistern_stream_synchronize(a, stream));
   CHECK_OK(cistern_empty_cache(a));
   CHECK_OK(cistern_register_stream(a, stream));
-  CHECK(cistern_register_stream(a, &bytes) == CISTERN_INVALID_ARGUMENT);
+  if (real == NULL) CHECK(cistern_register_stream(a, &bytes) == CISTERN_INVALID_ARGUMENT);
   CHECK(cistern_forget_stream(a, NULL) == CISTERN_INVALID_ARGUMENT);
   CHECK_OK(cistern_forget_stream(a, stream));
   CHECK_OK(cistern_stream_destroy(a, stream));
-  CHECK(cistern_stream_destroy(a, stream) != CISTERN_OK);
+  if (real == NULL) CHECK(cistern_stream_destroy(a, stream) != CISTERN_OK);
   CHECK_OK(cistern_memory_info(a, &free_bytes, &total));
-  CHECK(total == 64 * (uint64_t)kMiB && free_bytes <= total);
+  CHECK(free_bytes <= total && (real != NULL || total == 64 * (uint64_t)kMiB));
   CHECK_OK(cistern_allocator_destroy(a));
 }
 
@@ -134,7 +148,7 @@ static void host_pool(cistern_allocator_t a, void* stream) {
 }
 
 static void pools(void) {
-  cistern_allocator_t a = make_sim(0, "");
+  cistern_allocator_t a = make(0, "");
   cistern_pool_t pool = NULL, whole = NULL;
   cistern_pool_options_t options;
   void *p = NULL, *q = NULL, *stream = NULL;
@@ -147,13 +161,13 @@ static void pools(void) {
   options.location = 2;
   CHECK(cistern_pool_create(a, &options, &whole) == CISTERN_INVALID_ARGUMENT);
   options.location = CISTERN_LOCATION_HOST;
-  CHECK(cistern_pool_create(a, &options, &whole) == CISTERN_INVALID_STATE);
+  if (real == NULL) CHECK(cistern_pool_create(a, &options, &whole) == CISTERN_INVALID_STATE);
   options.size = offsetof(cistern_pool_options_t, location); /* an older program's */
   CHECK_OK(cistern_pool_create(a, &options, &whole));
   CHECK_OK(cistern_pool_create(a, NULL, &pool));
   CHECK(held_by(pool) != 0 && held_by(pool) != held_by(whole));
   CHECK_OK(cistern_stream_create(a, &stream));
-  host_pool(a, stream);
+  if (real == NULL) host_pool(a, stream);
   CHECK_OK(cistern_pool_allocate_aligned(pool, 1000, 4096, stream, &p));
   CHECK(((uintptr_t)p & 4095) == 0);
   CHECK_OK(cistern_free(a, p));
@@ -189,7 +203,7 @@ static void pools(void) {
 }
 
 static void captures(void) {
-  cistern_allocator_t a = make_sim(0, ""), other = make_sim(0, "");
+  cistern_allocator_t a = make(0, ""), other = make(0, "");
   cistern_pool_t pool = NULL, others = NULL;
   cistern_capture_t capture = NULL, second = NULL;
   cistern_pool_id_t id;
@@ -219,6 +233,9 @@ static void captures(void) {
   CHECK(strstr(cistern_last_error(), "being launched") != NULL);
   CHECK_OK(cistern_capture_launched(capture));
   CHECK_OK(cistern_capture_idle(capture, &idle));
+  CHECK(idle == 1 || real != NULL); /* a GPU's event may take a moment */
+  CHECK_OK(cistern_stream_synchronize(a, stream));
+  CHECK_OK(cistern_capture_idle(capture, &idle));
   CHECK(idle == 1);
   CHECK(cistern_allocator_destroy(a) == CISTERN_INVALID_STATE);
   CHECK_OK(cistern_free(a, p));
@@ -236,7 +253,7 @@ static void captures(void) {
 }
 
 static void statistics(void) {
-  cistern_allocator_t a = make_sim(1024 * (uint64_t)kMiB, "thread_cache:off,history:7");
+  cistern_allocator_t a = make(1024 * (uint64_t)kMiB, "thread_cache:off,history:7");
   cistern_statistics_t s;
   void* p = NULL;
   uint64_t limit = 0;
@@ -249,7 +266,8 @@ static void statistics(void) {
   CHECK(s.size == sizeof s && s.all.allocated_bytes.current == 1024);
   CHECK(s.all.requested_bytes.current == 1000 && s.small_pool.allocation.peak == 1);
   CHECK(s.large_pool.allocation.current == 0 && s.peaks_exact == 1 && s.num_misuses == 0);
-  CHECK(s.pages.created == 1 && s.pages.recycled == 0 && s.pages.revived == 0);
+  CHECK(s.pages.created == 1 || real != NULL); /* it may have segments */
+  CHECK(s.pages.recycled == 0 && s.pages.revived == 0);
   CHECK(s.pages.retired == 0 && s.pages.returned == 0 && s.memory_call_ns > 0);
   CHECK_OK(cistern_free(a, p));
   CHECK_OK(cistern_reset_peak_statistics(a));
@@ -271,7 +289,7 @@ static void statistics(void) {
   CHECK(limit == 100 * kMiB);
   CHECK_OK(cistern_set_memory_fraction(a, 0.5));
   CHECK_OK(cistern_limit(a, &limit));
-  CHECK(limit == 512 * kMiB);
+  CHECK(real == NULL ? limit == 512 * kMiB : limit > 0);
   CHECK(cistern_set_memory_fraction(a, 1.5) == CISTERN_INVALID_ARGUMENT);
 
   CHECK_OK(cistern_options(a, NULL, &length));
@@ -284,9 +302,9 @@ static void statistics(void) {
   CHECK(strlen(text) + 1 == length && strstr(text, "history:7") != NULL);
   length = sizeof text;
   CHECK_OK(cistern_backend(a, text, &length));
-  CHECK(strcmp(text, "sim") == 0 && length == 4);
-  length = 3;
-  CHECK(cistern_backend(a, text, &length) == CISTERN_BUFFER_TOO_SMALL && length == 4);
+  CHECK(strcmp(text, real == NULL ? "sim" : real) == 0 && length == strlen(text) + 1);
+  length = 2;
+  CHECK(cistern_backend(a, text, &length) == CISTERN_BUFFER_TOO_SMALL && length >= 4);
   CHECK(cistern_backend(a, text, NULL) == CISTERN_INVALID_ARGUMENT);
   length = sizeof text;
   CHECK_OK(cistern_statistics_json(a, text, &length));
@@ -304,7 +322,7 @@ static void contents(const char* path, char* text, size_t room) {
 static void snapshots(const char* folder) {
   static char text[65536];
   char path[4096], missing[4096];
-  cistern_allocator_t a = make_sim(0, "");
+  cistern_allocator_t a = make(0, "");
   cistern_pool_t pool = NULL;
   void *p = NULL, *q = NULL;
   CHECK_OK(cistern_pool_create(a, NULL, &pool));
@@ -352,7 +370,7 @@ static void histories(const char* folder) {
   static char text[65536];
   char path[4096];
   size_t length = sizeof text;
-  cistern_allocator_t a = make_sim(0, "");
+  cistern_allocator_t a = make(0, "");
   cistern_stack_gatherer_t gatherer = {sizeof gatherer, &released, gather, frame_of, release};
   cistern_history_settings_t settings = {sizeof settings, NULL, 100, 1, "it", &gatherer};
   void* p = NULL;
@@ -408,15 +426,18 @@ static void shared(void) {
 }
 
 int main(int count, char** arguments) {
-  CHECK(count == 2);
+  CHECK(count == 2 || count == 3);
+  if (count == 3) real = arguments[2];
   versions();
   creation();
   blocks();
   pools();
   captures();
   statistics();
-  overflows();
-  peaks();
+  if (real == NULL) {
+    overflows();
+    peaks();
+  }
   snapshots(arguments[1]);
   histories(arguments[1]);
   shared();
