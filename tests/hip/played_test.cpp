@@ -1,8 +1,10 @@
-// What a test on the played GPU relies on, by calls of AMD's runtime alone: bytes, order, memory
-// that runs out, and accesses that fault.
+// What a test on the played GPU relies on, by calls of AMD's runtime, and by kernels where that
+// checks addresses itself: bytes, order, memory that runs out, and accesses that fault.
+#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include <hip/hip_runtime_api.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/vendor_work.hpp"
 
 namespace {
 
@@ -42,44 +45,97 @@ std::vector<char> counted(std::size_t count) {
   return made;
 }
 
-/// The signal that ends a child which does this; 0 or less if none does. Its output is not shown.
+/// The end of a child process, and its standard error output.
+struct End {
+  int signal = 0;  ///< that ended it; minus its exit status, if none did
+  std::string said;
+};
+
 template <class Action>
-int endOf(Action action) {
+End endOf(Action action) {
+  int pipe_ends[2] = {};
+  REQUIRE(pipe(pipe_ends) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    (void)freopen("/dev/null", "w", stderr);
+    (void)dup2(pipe_ends[1], STDERR_FILENO);
+    (void)close(pipe_ends[0]);
     (void)signal(SIGABRT, SIG_DFL);
     (void)signal(SIGSEGV, SIG_DFL);
+    (void)alarm(30);
     action();
     _exit(0);
   }
+  (void)close(pipe_ends[1]);
+  End end;
+  char text[4096];
+  for (ssize_t got = 0; (got = read(pipe_ends[0], text, sizeof text)) > 0;)
+    end.said.append(text, std::size_t(got));
+  (void)close(pipe_ends[0]);
   int status = 0;
   (void)waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+  end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+  return end;
 }
+
+std::string hex(std::uintptr_t number) {
+  char text[32];
+  (void)std::snprintf(text, sizeof text, "0x%" PRIxPTR, number);
+  return text;
+}
+
+using Catch::Matchers::Contains;
 
 }  // namespace
 
-// First, because the child begins with a runtime of its own only before this process has one.
-TEST_CASE("freed memory, and the GPU's memory for the host, end a process that touches them") {
-  void* freed = nullptr;
-  CHECK(endOf([&] {
-          void* other = nullptr;
-          (void)hipMalloc(&freed, 4 * kMiB);
-          (void)hipMalloc(&other, 4 * kMiB);
-          (void)hipFree(freed);
-          (void)hipMemcpyDtoDAsync(other, freed, 4 * kMiB, nullptr);
-          (void)hipDeviceSynchronize();
-        }) > 0);
+// First, because a child begins with a runtime of its own only before this process has one.
+TEST_CASE("a kernel that touches freed memory is a page fault, which AMD's runtime reports") {
+  for (const bool writes : {false, true}) {
+    const End end = endOf([&] {
+      const auto work = cistern::test::hipWork();
+      if (work == nullptr) _exit(2);
+      cistern::Device& device = work->device();
+      const cistern::Address freed = device.malloc(4 * kMiB).orThrow();
+      device.free(freed).orThrow();
+      (void)std::fprintf(stderr, "freed %s\n", hex(freed).c_str());
+      writes ? work->fill({}, freed, 4 * kMiB, 1) : work->verify({}, freed, 4 * kMiB, 1);
+      (void)device.synchronizeDevice();
+    });
+    INFO(end.said);
+    CHECK(end.signal == SIGABRT);
+    REQUIRE_THAT(end.said, Contains("freed 0x"));
+    const std::size_t at = end.said.find("freed ") + 6;
+    const std::string freed = end.said.substr(at, end.said.find('\n', at) - at);
+    // The device's words, then the runtime's.
+    CHECK_THAT(end.said, Contains("GPU 0 has mapped no memory at " + freed + ", where queue "));
+    CHECK_THAT(end.said, Contains(writes ? " writes: cisternFill" : " reads: cisternVerify"));
+    CHECK_THAT(end.said, Contains("Memory access fault by GPU node-1 "));
+    CHECK_THAT(end.said, Contains(" on address " + freed + ". Reason: Page not present"));
+  }
+}
+
+TEST_CASE("freed memory is the host's for a copy by AMD's runtime, and the host faults on it") {
+  const End end = endOf([] {
+    void *freed = nullptr, *other = nullptr;
+    (void)hipMalloc(&freed, 4 * kMiB);
+    (void)hipMalloc(&other, 4 * kMiB);
+    (void)hipFree(freed);
+    (void)hipMemcpyDtoDAsync(other, freed, 4 * kMiB, nullptr);
+    (void)hipDeviceSynchronize();
+  });
+  CHECK(end.signal == SIGSEGV);
+  CHECK(end.said.empty());  // no queue of the GPU's has faulted
+}
+
+TEST_CASE("the GPU's memory faults for the host, and freed memory that nothing uses does not") {
   CHECK(endOf([] {
           void* memory = nullptr;
           (void)hipMalloc(&memory, kMiB);
           *static_cast<volatile char*>(memory) = 1;
-        }) == SIGSEGV);
+        }).signal == SIGSEGV);
   CHECK(endOf([] {
           void* memory = nullptr;
           if (hipMalloc(&memory, kMiB) != hipSuccess || hipFree(memory) != hipSuccess) _exit(1);
-        }) == 0);
+        }).signal == 0);
 }
 
 TEST_CASE("memory is set, in bytes, words and rows, and nothing beside it") {
