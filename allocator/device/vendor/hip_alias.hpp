@@ -52,9 +52,19 @@ inline hipError_t memoryPoolsSupported(int ordinal, int* supported) {
 inline hipError_t computeMajor(int ordinal, int* major) {
   return hipDeviceGetAttribute(major, hipDeviceAttributeComputeCapabilityMajor, ordinal);
 }
-/// HIP has no attribute for it: IPC works on every device that the Linux driver shows.
+/// HIP has no attribute for it, so a small allocation is named once. That takes a call of AMD's own
+/// driver, which the kernel's does not have. A device without room shows nothing.
 inline hipError_t interprocessSupported(int, int* supported) {
   *supported = 1;
+  hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;  // this thread may be capturing
+  const bool relaxed = hipThreadExchangeStreamCaptureMode(&mode) == hipSuccess;
+  void* memory = nullptr;
+  hipIpcMemHandle_t name{};
+  const bool has_room = hipMalloc(&memory, 4096) == hipSuccess;
+  if (has_room) *supported = hipIpcGetMemHandle(&name, memory) == hipSuccess ? 1 : 0;
+  if (!has_room || *supported == 0) (void)hipGetLastError();
+  if (has_room) (void)hipFree(memory);
+  if (relaxed) (void)hipThreadExchangeStreamCaptureMode(&mode);
   return hipSuccess;
 }
 

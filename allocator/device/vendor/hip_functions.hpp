@@ -32,6 +32,7 @@
   AS(hipMalloc, hipError_t(void**, std::size_t))                                         \
   OF(hipFree)                                                                            \
   OF(hipMemGetInfo)                                                                      \
+  OF(hipIpcGetMemHandle)                                                                 \
   AS(hipHostMalloc, hipError_t(void**, std::size_t, unsigned))                           \
   OF(hipHostFree)                                                                        \
                                                                                          \
