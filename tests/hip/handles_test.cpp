@@ -1,8 +1,7 @@
 // ROCm's libraries, which are ours here and check their callers, over AMD's runtime on played GPUs.
 // The cases of tests/handles/bound run in this program too, on the runtime as it is given here.
-#include <algorithm>
+#include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <hip/hip_runtime_api.h>
@@ -12,6 +11,7 @@
 #include "cistern/handles/library.hpp"
 #include "tests/handles/bound/fake_vendor.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/threads.hpp"
 #include "tests/support/vendor_work.hpp"
 
 namespace cistern::test {
@@ -19,35 +19,38 @@ namespace {
 
 hipStream_t native(std::uintptr_t stream) { return reinterpret_cast<hipStream_t>(stream); }
 
+/// Not an assertion: it is called on several threads at once.
+void require(hipError_t error) {
+  if (error != hipSuccess) throw std::runtime_error(hipGetErrorName(error));
+}
+
 constexpr std::size_t kMiBytes = std::size_t{1} << 20;
 
 }  // namespace
 
 int Below::current() {
   int device = -1;
-  REQUIRE(hipGetDevice(&device) == hipSuccess);
+  require(hipGetDevice(&device));
   return device;
 }
 
-void Below::setCurrent(int device) { REQUIRE(hipSetDevice(device) == hipSuccess); }
+void Below::setCurrent(int device) { require(hipSetDevice(device)); }
 
 bool Below::relaxed() {
   hipStreamCaptureMode mode = hipStreamCaptureModeGlobal;
-  REQUIRE(hipThreadExchangeStreamCaptureMode(&mode) == hipSuccess);
+  require(hipThreadExchangeStreamCaptureMode(&mode));
   const hipStreamCaptureMode found = mode;
-  REQUIRE(hipThreadExchangeStreamCaptureMode(&mode) == hipSuccess);
+  require(hipThreadExchangeStreamCaptureMode(&mode));
   return found == hipStreamCaptureModeRelaxed;
 }
 
 Stream Below::newStream() {
   hipStream_t stream = nullptr;
-  REQUIRE(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) == hipSuccess);
+  require(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
   return Stream{reinterpret_cast<std::uintptr_t>(stream)};
 }
 
-void Below::destroyStream(Stream stream) {
-  REQUIRE(hipStreamDestroy(native(stream.raw)) == hipSuccess);
-}
+void Below::destroyStream(Stream stream) { require(hipStreamDestroy(native(stream.raw))); }
 
 bool Below::isAlive(Stream stream) {
   const hipError_t error = hipStreamQuery(native(stream.raw));
@@ -85,6 +88,12 @@ TEST_CASE("a creation that finds the GPU full gets the memory that is cached", "
   REQUIRE(work != nullptr);
   const DeviceGuard guard(kDevice);
   CachingAllocator allocator(work->device(), Options::parse("backing:segments"));
+  const struct Restored {
+    ~Restored() {
+      FakeLibraries::memory_bytes = 4096;
+      setWorkspaceAllocator(kDevice, nullptr);
+    }
+  } restored;
   setWorkspaceAllocator(kDevice, &allocator);
   // All that there is goes to the cache, in blocks of 16 MiB.
   std::vector<void*> blocks;
@@ -98,20 +107,18 @@ TEST_CASE("a creation that finds the GPU full gets the memory that is cached", "
   REQUIRE(Below::allocate(FakeLibraries::memory_bytes) == nullptr);
   for (const BoundLibrary& library : boundLibraries()) {
     INFO(library.name);
-    std::thread([&] {
+    onThreads(1, [&] {
       const DeviceGuard inner(kDevice);
       FakeLibraries::compute(library.get());
-    }).join();
+    });
   }
-  FakeLibraries::memory_bytes = 4096;
-  setWorkspaceAllocator(kDevice, nullptr);
   CHECK(FakeLibraries::takeFaults() == std::vector<std::string>{});
 }
 
 TEST_CASE("a handle that is made while its thread captures leaves the capture whole", "[bound]") {
   for (const BoundLibrary& library : boundLibraries()) {
     INFO(library.name);
-    std::thread([&] {
+    onThreads(1, [&] {
       const DeviceGuard device(5);  // of which nobody has a handle yet
       const Stream stream = Below::newStream();
       const StreamGuard guard(stream);
@@ -131,7 +138,7 @@ TEST_CASE("a handle that is made while its thread captures leaves the capture wh
         CHECK(library.get()->stream == 0);
       }
       Below::destroyStream(stream);
-    }).join();
+    });
   }
   CHECK(FakeLibraries::takeFaults() == std::vector<std::string>{});
 }
