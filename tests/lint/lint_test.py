@@ -13,7 +13,6 @@ import floors
 import length
 import links
 import names
-import prose
 import vendors
 import words
 
@@ -145,32 +144,6 @@ class Planted(unittest.TestCase):
         for link in ["a.md", "#some-heading", "https://example.org/x", "../docs"]:
             self.assert_clean(links, "docs/a.md", f"# Some heading\n[x]({link})\n")
         self.assert_clean(links, "docs/a.md", "```\n[x](none.md)\n```\n`[&](auto)`\n")
-
-    def test_a_long_sentence_is_found(self):
-        long, short = "It is " + "very " * 28 + "long.", "It is " + "very " * 27 + "long."
-        for name, text, line in [
-            ("README.md", f"# Heading\n\nShort one. {long}\n", 3),
-            ("docs/a.md", f"- {short}\n- Short,\n  and one more. {long}\n", 3),
-            ("include/cistern/a.hpp", f"int a;  ///< {long}\n", 1),
-            ("include/cistern/a.h", f"/** {short}\n *  {long} */\n", 2),
-        ]:
-            self.assert_found(prose, name, text, line)
-            self.assert_clean(prose, name, text.replace(long, short))
-        self.assert_clean(prose, "allocator/a.hpp", f"// {long}\n")
-        code = " ".join(["a b"] * 20)
-        for text in [f"```\n{long}\n```\n", f"So:\n\n    {long}\n", f"| {long} |\n", f"A `{code}` b.\n",
-                     f"See [this](#{'-very' * 30}), not that.\n", f"The names: {'one, ' * 30} two.\n",
-                     f"{short[:-1]}; and another.\n"]:
-            self.assert_clean(prose, "docs/a.md", text)
-        drawing = "//   one   two" * 12
-        self.assert_clean(prose, "include/cistern/a.hpp", f"{drawing}\n//\n//     int {'a, ' * 40};\n")
-
-    def test_an_inverted_opening_is_found(self):
-        for text in ["Whose it is, nobody knows.", "Where there is none, it waits.", "Of these, two pass.",
-                     "From what is freed it takes one.", "(What is kept counts.)"]:
-            self.assert_found(prose, "docs/a.md", f"It is so.\n{text}\n", 2)
-        for text in ["What is it?", "Often it waits.", "`Where` names a place.", "It knows what it is."]:
-            self.assert_clean(prose, "docs/a.md", f"It is so.\n{text}\n")
 
     def test_an_unfinished_place_is_found(self):
         self.assert_found(words, "bench/a.cpp", "// TODO: finish\n", 1)
