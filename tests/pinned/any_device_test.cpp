@@ -138,9 +138,7 @@ TEST_CASE("a block that a captured stream uses waits until the capture is over",
     const Stream stream = rig.stream();
     void* const block = rig.pinned.allocate(kMiB);
     rig.device.beginCapture(stream, CaptureMode::kGlobal).orThrow();
-    PinnedWorkRig::write(block, kMiB, 1);
-    rig.copy(stream, block, kMiB, 1);
-    rig.pinned.recordStream(block, stream);
+    rig.pinned.recordStream(block, stream);  // a copy of several pieces cannot be captured on CUDA
     rig.pinned.free(block);
     CHECK(rig.calls(Call::kRecordEvent) == 0);
     CHECK(rig.pinned.allocate(kMiB) != block);
