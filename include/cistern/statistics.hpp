@@ -1,5 +1,5 @@
 // An allocator's state as a program sees it, for people and for tools. It consists of the
-// allocator's counts, and of every segment and block at one moment. How they are counted:
+// allocator's counts, and of every segment and block. How they are counted:
 // allocator/engine/statistics.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The JSON of cistern_snapshot: every segment and block at one moment (docs/c-api.md). Living
+// The JSON of cistern_snapshot: every segment and block (docs/c-api.md). Living
 // blocks become allocations, and segments what is reserved. A pending block is freed and still in
 // use. A block that is asleep lives, and has no memory behind it.
 #include <optional>

@@ -44,7 +44,7 @@ class Observed(Recorded):
     def snapshot(self, path: PathLike) -> None: ...
 
     def snapshot(self, path: Optional[PathLike] = None) -> Optional[Dict[str, Any]]:
-        """Every segment and block at one moment, as docs/c-api.md describes them. With a path, they
+        """Every segment and block, as docs/c-api.md describes them. With a path, they
         are written to a JSON file, which is replaced as a whole or not at all (FileError). Without
         a path, they are returned."""
         if path is not None:
