@@ -21,7 +21,34 @@ namespace cistern::test {
 
 inline constexpr std::uint64_t kLateNs = 100'000'000;
 
-struct PinnedRig {
+/// What both rigs do with their copies.
+template <class Rig>
+class PinnedVerbs {
+ public:
+  /// A block that a late copy on the stream uses, freed.
+  template <class Seed = std::uint32_t>
+  void* freedInUse(Stream on, std::size_t bytes, Seed seed = 1) {
+    Rig& rig = static_cast<Rig&>(*this);
+    void* const block = rig.pinned.allocate(bytes);
+    Rig::write(block, bytes, seed);
+    rig.copy(on, block, bytes, seed);
+    rig.pinned.recordStream(block, on);
+    rig.pinned.free(block);
+    return block;
+  }
+  std::int64_t reserved() const { return self().pinned.stats().reserved_bytes.current; }
+  std::int64_t active() const { return self().pinned.stats().active.current; }
+  /// Calls that wait for work.
+  std::uint64_t waits() const {
+    return self().calls(Call::kSynchronizeStream) + self().calls(Call::kSynchronizeEvent) +
+           self().calls(Call::kSynchronizeDevice);
+  }
+
+ private:
+  const Rig& self() const { return static_cast<const Rig&>(*this); }
+};
+
+struct PinnedRig : PinnedVerbs<PinnedRig> {
   explicit PinnedRig(const sim::SimConfig& config = {}) : device(sim::makeDevice(config)) {}
   ~PinnedRig() {
     (void)device->synchronizeDevice();
@@ -51,23 +78,7 @@ struct PinnedRig {
     };
     device->launch(on, {"copy", {}, lasting, effect}).orThrow();
   }
-  /// A block that a late copy on the stream uses, freed.
-  void* freedInUse(Stream on, std::size_t bytes, std::uint64_t seed = 1) {
-    void* const block = pinned.allocate(bytes);
-    write(block, bytes, seed);
-    copy(on, block, bytes, seed);
-    pinned.recordStream(block, on);
-    pinned.free(block);
-    return block;
-  }
-  std::int64_t reserved() const { return pinned.stats().reserved_bytes.current; }
-  std::int64_t active() const { return pinned.stats().active.current; }
   std::uint64_t calls(Call call) const { return device->callCounts()[std::size_t(call)]; }
-  /// Calls that wait for work.
-  std::uint64_t waits() const {
-    return calls(Call::kSynchronizeStream) + calls(Call::kSynchronizeEvent) +
-           calls(Call::kSynchronizeDevice);
-  }
 
   std::unique_ptr<sim::SimulatedDevice> device;
   std::atomic<std::uint64_t> wrong{0};  ///< copies that found other bytes
@@ -92,7 +103,7 @@ class CountedDevice final : public ForwardingDevice<CountedDevice> {
 
 /// A pinned allocator on any device. A late copy brings both ends of a block to the device, which
 /// looks at them there.
-class PinnedWorkRig {
+class PinnedWorkRig : public PinnedVerbs<PinnedWorkRig> {
  public:
   explicit PinnedWorkRig(DeviceWork& queued) : work(queued) {
     target_ = device.malloc(kSlots * kSlotBytes).orThrow();
@@ -139,23 +150,7 @@ class PinnedWorkRig {
     if (lasting > 0) work.delay(on, lasting);
     device.copyOut(ends, 2, on).orThrow();
   }
-  /// A block that a late copy on the stream uses, freed.
-  void* freedInUse(Stream on, std::size_t bytes, std::uint32_t seed = 1) {
-    void* const block = pinned.allocate(bytes);
-    write(block, bytes, seed);
-    copy(on, block, bytes, seed);
-    pinned.recordStream(block, on);
-    pinned.free(block);
-    return block;
-  }
-  std::int64_t reserved() const { return pinned.stats().reserved_bytes.current; }
-  std::int64_t active() const { return pinned.stats().active.current; }
   std::uint64_t calls(Call call) const { return device.count(call); }
-  /// Calls that wait for work.
-  std::uint64_t waits() const {
-    return calls(Call::kSynchronizeStream) + calls(Call::kSynchronizeEvent) +
-           calls(Call::kSynchronizeDevice);
-  }
 
   DeviceWork& work;
   CountedDevice device{work.device()};
