@@ -1,4 +1,5 @@
 // Blocks at a multiple of an alignment, in pools, captures, and overflow.
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -11,7 +12,40 @@ bool isAligned(const void* block, std::size_t alignment) {
   return (toAddress(block) & (alignment - 1)) == 0;
 }
 
+/// Segments of the device's that begin 512 bytes further in.
+class OddSource final : public SegmentSource {
+ public:
+  explicit OddSource(Device& device) : device_(device) {}
+  Result<Address> allocate(std::size_t bytes, Stream) override {
+    ++asked;
+    const Result<Address> base = device_.malloc(bytes + 512);
+    return base ? Result<Address>(base.value() + 512) : base;
+  }
+  Status free(Address address, std::size_t) override {
+    ++took_back;
+    return device_.free(address - 512);
+  }
+  int asked = 0, took_back = 0;
+
+ private:
+  Device& device_;
+};
+
 }  // namespace
+
+TEST_CASE("a source is asked for room for the alignment at once", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  const auto source = std::make_shared<OddSource>(rig.sim());
+  MemPool pool(rig.pools, {source});
+  void* const block = pool.allocate(5 * kMiB, s, kMostAlignment);
+  CHECK(isAligned(block, kMostAlignment));
+  CHECK((source->asked == 1 && source->took_back == 0));
+  rig.free(block);
+  CHECK(pool.allocate(5 * kMiB, s, kMostAlignment) == block);
+  CHECK(source->asked == 1);
+  rig.free(block);
+}
 
 TEST_CASE("a scope's pool and a capture's pool serve a request with an alignment", "[pools]") {
   PoolRig rig;

@@ -42,10 +42,19 @@ bool SegmentBacking::isHeld(const Block& block) const {
 
 // ---- From the device ----------------------------------------------------------------------------
 
-// Whether the segment begins so that the request's block fits at its alignment.
+// Whether the segment begins so that the request's block fits at its alignment. A wide one does.
 static bool begins(const HeapSegment& segment, const Request& request) {
-  return roundUp(segment.device_base, request.alignment()) + request.rounded() <=
-         segment.deviceEnd();
+  return request.slack == 0 ||
+         roundUp(segment.device_base, request.alignment()) + request.rounded() <=
+             segment.deviceEnd();
+}
+
+// A source says nothing of where its segments begin. So one is asked for with room for the
+// alignment, rather than for one that may go back: others may count on the order of its calls.
+// Devices give 2 MiB, as a rule.
+Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly) {
+  const bool wide = request.slack != 0 && request.pool->source() != nullptr;
+  return grow(heap, request, tightly, wide);
 }
 
 // An exception of a source is the program's own, and leaves the verb. The record comes before the
@@ -81,12 +90,20 @@ Block* SegmentBacking::grow(Heap& heap, const Request& request, bool tightly, bo
   segment->bytes = bytes;
   segment->device_base = base.value();
   const char* broken = brokenPromise(base.value(), bytes);
-  if (broken == nullptr && request.slack != 0 && !begins(*segment, request)) {
-    (void)insist([&] { return returnToDevice(*segment, *request.pool); });
-    giveUp();
-    return wide ? nullptr : grow(heap, request, tightly, true);
-  }
-  if (broken == nullptr) {
+  if (broken == nullptr && !begins(*segment, request)) {
+    if (insist([&] { return returnToDevice(*segment, *request.pool); })) {
+      giveUp();
+      return grow(heap, request, tightly, true);
+    }
+    Request plain = request;  // the heap keeps it, free
+    plain.slack = 0;
+    if (Block* const block = install(*segment, heap, plain)) {
+      const MutexLock lock(heap.mutex());
+      heap.release(*block, core_.now());
+      return nullptr;
+    }
+    broken = "is memory of this allocator already";
+  } else if (broken == nullptr) {
     if (Block* const block = install(*segment, heap, request)) return block;
     broken = "is memory of this allocator already";
   } else if (base.value() != 0) {

@@ -45,13 +45,11 @@ class SegmentBacking {
   SegmentBacking& operator=(const SegmentBacking&) = delete;
 
   /// A block for the request out of a new segment of the usual size; null when there is no room for
-  /// one. `tightly`: of one just as large as need be; null too when that is the usual size. `wide`:
-  /// of one with room for the alignment wherever it begins; it is tried where another did not begin
-  /// right. Throws
+  /// one. `tightly`: of one just as large as need be; null too when that is the usual size. Throws
   /// std::bad_alloc, and what a pool's source throws. Throws PoolError if a source, DeviceFailure
   /// if the device returns what cannot be used. That goes back, unless the allocator has it
   /// already.
-  Block* grow(Heap& heap, const Request& request, bool tightly = false, bool wide = false);
+  Block* grow(Heap& heap, const Request& request, bool tightly = false);
 
   /// Gives segments that lie wholly free in the heaps back to the device until `bytes` are back.
   /// Returns how many are. Heaps whose memory is pages are passed over.
@@ -74,6 +72,8 @@ class SegmentBacking {
   std::size_t hostBytes() const { return records_.size() * sizeof(DeviceSegment); }
 
  private:
+  /// `wide`: with room for the alignment wherever the segment begins.
+  Block* grow(Heap& heap, const Request& request, bool tightly, bool wide);
   /// A segment that could go, as it was a moment ago.
   struct Idle {
     HeapSegment* segment;

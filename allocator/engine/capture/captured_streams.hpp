@@ -322,8 +322,7 @@ class WaitingFrees {
   static bool fits(const Block& block, const Request& request) {
     return segmentOf(block).kind == request.kind && heapOf(block).overflow() == request.overflow &&
            block.granules >= request.granules &&
-           block.granules <= request.granules + request.granules / 8 &&
-           (deviceAddress(block) & (request.alignment() - 1)) == 0;
+           block.granules <= request.granules + request.granules / 8 && isAligned(block, request);
   }
   bool mayHave(const Waiting& waiting) const noexcept {
     return std::ranges::all_of(waiting.points, [&](const CapturedStreams::Point& point) {

@@ -391,6 +391,10 @@ void forEachBlock(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
     for (Block* b = segment.first; b; b = b->next) visit(*b);
   });
 }
+/// Whether the block begins at a multiple of the request's alignment.
+inline bool isAligned(const Block& block, const Request& request) {
+  return (deviceAddress(block) & (request.alignment() - 1)) == 0;
+}
 /// Where in the free block the request's block would begin.
 inline Address placeIn(const Block& free, const Request& request) {
   const Address address = deviceAddress(free);

@@ -19,10 +19,6 @@ inline Request requestOf(Engine& engine, std::size_t bytes, Stream stream, Pool&
   return pool.rules().request(bytes, stream, &pool);
 }
 
-bool isAligned(const Block& block, const Request& request) {
-  return (deviceAddress(block) & (request.alignment() - 1)) == 0;
-}
-
 // A larger block that the cache has kept goes back first: it may be a neighbour of what is free. So
 // does the rest where nothing free is large enough, one stack after another: it is still no miss.
 // `elsewhere`: see Heap::allocateAsBefore.

@@ -15,7 +15,7 @@ void* allocate(Engine& engine, std::size_t bytes, Stream stream);
 void* allocate(Engine& engine, std::size_t bytes, Stream stream, Pool& pool);
 
 /// CachingAllocator::allocate with an alignment, in the pool named, or where a request goes that
-/// names none. The thread's cache does not serve it. Pre: as above.
+/// names none. Pre: as above.
 void* allocateAligned(Engine& engine, std::size_t bytes, Stream stream, Pool* named,
                       std::size_t alignment);
 
@@ -24,11 +24,10 @@ void* allocateAligned(Engine& engine, std::size_t bytes, Stream stream, Pool* na
 /// is not alive, DeviceFailure, std::bad_alloc.
 Heap& heapFor(Engine& engine, const Request& request);
 /// A block for a request that no cache serves, nor the heap's free memory where it is `searched`.
-/// A miss tries one step after
-/// another, each a little further away. The first block found ends it. The steps stand in one table
-/// in ladder.cpp. A request of a capture takes the steps that neither wait nor give anything
-/// back. Throws OutOfMemory, nothing having changed apart from cached memory given back;
-/// std::bad_alloc; what a callback or a pool's source throws.
+/// A miss tries one step after another, each a little further away. The first block found ends it.
+/// The steps stand in one table in ladder.cpp. A request of a capture takes the steps that neither
+/// wait nor give anything back. Throws OutOfMemory, nothing having changed apart from cached memory
+/// given back; std::bad_alloc; what a callback or a pool's source throws.
 Block& fallBack(Engine& engine, Heap& heap, const Request& request, bool searched = false);
 
 // ---- Host memory for what the device has no room for (overflow.cpp). Beside a stream's heap in a
