@@ -15,11 +15,13 @@ namespace cistern {
 
 CapturedGraphs::CapturedGraphs(Engine& engine)
     : retired(
-          engine.device, engine.events, engine.streams, [](const PendingFrees::Pending&) {},
-          LockRank::kRetired) {}
+          engine.device, engine.events, engine.streams,
+          [&engine](const PendingFrees::Pending&) { --engine.hooks.untidy; }, LockRank::kRetired),
+      untidy_(engine.hooks.untidy) {}
 
 void CapturedGraphs::keepForGood() noexcept {
   keeps_for_good = true;
+  untidy_ -= retired.waiting();
   retired.drop();
 }
 
@@ -35,8 +37,12 @@ void CapturedGraphs::retire(std::shared_ptr<CapturedGraph> graph) noexcept {
     const MutexLock lock(mutex_);
     graphs_.erase(of.place);
   }
-  if (driverMayBeCalled())
-    retired.add({nullptr, false, false, std::move(graph)}, std::move(of.replays));
+  if (driverMayBeCalled()) keepUntil(std::move(of.replays), std::move(graph));
+}
+
+void CapturedGraphs::keepUntil(PendingFrees::Fence replays, std::shared_ptr<void> kept) noexcept {
+  ++untidy_;
+  retired.add({nullptr, false, false, std::move(kept)}, std::move(replays));
 }
 
 // ---- Launches ----------------------------------------------------------------------------------
@@ -84,7 +90,7 @@ bool CapturedGraphs::idle(CapturedGraph& graph) noexcept try {
 
 void CapturedGraphs::ask(Launches& of) {
   const std::shared_ptr<void> until = std::make_shared<char>();
-  retired.add({nullptr, false, false, until}, PendingFrees::Fence(of.replays.streams()));
+  keepUntil(PendingFrees::Fence(of.replays.streams()), until);
   of.queued = until;
   of.asked = true;
 }

@@ -3,6 +3,8 @@
 // Until those are complete, their memory may still be in use.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <list>
 #include <map>
 #include <memory>
@@ -79,8 +81,10 @@ class CapturedGraphs {
 
  private:
   void ask(Launches& of);
+  void keepUntil(PendingFrees::Fence replays, std::shared_ptr<void> kept) noexcept;
   void refuseAsleep(const CapturedGraph& graph) const CISTERN_REQUIRES(mutex_);
 
+  std::atomic<std::size_t>& untidy_;  ///< Hooks::untidy
   mutable Mutex mutex_{LockRank::kCapturedGraphs};
   std::set<MempoolId_t> asleep_ CISTERN_GUARDED_BY(mutex_);
   std::list<CapturedGraph*> graphs_ CISTERN_GUARDED_BY(mutex_);  ///< not those that were reset

@@ -88,7 +88,7 @@ void PoolRegistry::followScopes() noexcept {
 // Observers are called before pools are closed: an observer may free what it has there. If the host
 // is short of memory, the next call closes them.
 void PoolRegistry::tidy() noexcept {
-  if (graphs.retired.waiting() == 0 && !users.anyUnused()) return;
+  if (engine.hooks.untidy == 0) return;
   (void)graphs.retired.poll(PendingFrees::kFew);
   sleeping.tidy(kLooks);
   users.tellReleased();
@@ -105,7 +105,7 @@ void PoolRegistry::tidy() noexcept {
 // destroy, are left to the next call.
 bool PoolRegistry::tidyForMemory(Tidying why) {
   PendingFrees& retired = graphs.retired;
-  if (retired.waiting() == 0 && !users.anyUnused()) return false;
+  if (engine.hooks.untidy == 0) return false;
   if (why == Tidying::kLastResort) return retired.poll() || retired.wait();
   const bool few = why == Tidying::kMiss;
   bool any = why == Tidying::kEmptyCache && retired.waitForStuck();

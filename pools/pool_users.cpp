@@ -61,11 +61,10 @@ void PoolUsers::drop(MempoolId_t id, LetGoBy by) noexcept {
   UsedPool& of = pools_.at(id);
   --of.usesOf(by);
   if (of.uses() > 0) return;
-  ++draining_;
   draining_ids_.splice(draining_ids_.begin(), of.own);
   engine_.pools.drain(*of.pool);
   released_.push_back(id);
-  ++untold_;
+  engine_.hooks.untidy += 2;  // it drains, and observers are to be told
 }
 
 // ---- Looking up --------------------------------------------------------------------------------
@@ -95,14 +94,14 @@ PoolUsers::Visit PoolUsers::visitLive(const char* verb, MempoolId_t id) const {
 // ---- Pools without users -----------------------------------------------------------------------
 
 void PoolUsers::tellReleased() noexcept {
-  while (untold_ > 0) {
+  while (true) {
     MempoolId_t id;
     {
       const MutexLock lock(mutex);
       if (told_ == released_.size()) return;
       id = released_[told_++];
       if (told_ == released_.size()) released_.clear(), told_ = 0;
-      --untold_;
+      --engine_.hooks.untidy;
     }
     engine_.hooks.pool_released(id);
   }
@@ -124,7 +123,7 @@ std::vector<PoolTraits> PoolUsers::closeDrained(std::size_t looks) {
     traits.push_back(std::move(*closed));
     pools_.erase(*id);
     draining_ids_.erase(id);
-    --draining_;
+    --engine_.hooks.untidy;
   }
   return traits;
 }

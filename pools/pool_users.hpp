@@ -2,7 +2,6 @@
 // drains: cistern/pool.hpp names the stages. The engine owns the memory, and the records of pools.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -77,8 +76,6 @@ class PoolUsers {
 
   // ---- Pools without users ---------------------------------------------------------------------
 
-  /// Whether a pool is draining, or its observers do not know yet that it was released.
-  bool anyUnused() const { return draining_ != 0 || untold_ != 0; }
   /// Tells observers which pools' last users have let go. Pre: no lock is held.
   void tellReleased() noexcept;
   /// Closes draining pools without memory, among the next `looks`, in turn. Returns their traits,
@@ -98,12 +95,10 @@ class PoolUsers {
   std::map<MempoolId_t, UsedPool> pools_ CISTERN_GUARDED_BY(mutex);  ///< live and draining
   /// Pools without a user: the next to look at comes first.
   std::list<MempoolId_t> draining_ids_ CISTERN_GUARDED_BY(mutex);
-  std::atomic<int> draining_{0};  ///< their number, for threads without the lock
   /// Pools whose last user has let go, with room for one more of each pool: drop() takes no host
   /// memory. Observers know the first told_.
   std::vector<MempoolId_t> released_ CISTERN_GUARDED_BY(mutex);
   std::size_t told_ CISTERN_GUARDED_BY(mutex) = 0;  ///< releases reported to observers
-  std::atomic<std::size_t> untold_{0};              ///< releases not yet reported
 };
 
 }  // namespace cistern

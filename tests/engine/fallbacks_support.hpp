@@ -26,6 +26,7 @@ struct StepsRig {
       note(why == Tidying::kLastResort ? "pools" : "tidy");
       return false;
     });
+    engine.hooks.untidy = 1;
   }
 
   void note(const std::string& what) {

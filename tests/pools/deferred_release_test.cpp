@@ -1,7 +1,9 @@
 // A graph that is reset while replays of it are queued keeps its memory until they are complete.
+#include <atomic>
 #include <list>
 #include <optional>
 
+#include "allocator/engine/engine.hpp"
 #include "tests/pools/pools_support.hpp"
 #include "tests/support/interposed_device.hpp"
 
@@ -65,6 +67,26 @@ TEST_CASE("a graph that was never replayed lets go at its reset", "[pools]") {
   rig.graph->reset();
   rig.allocator.emptyCache();
   CHECK(!rig.known(rig.id));
+}
+
+// A miss asks the tidier for as long as anything is counted.
+TEST_CASE("what a tidier would find is counted until it is gone", "[pools]") {
+  LateRig rig;
+  const std::atomic<std::size_t>& untidy = rig.allocator.engine().hooks.untidy;
+  CHECK(untidy == 0);
+  rig.graph->replay(rig.s);
+  rig.graph->reset();
+  CHECK(untidy == 1);  // the graph
+  rig.pools.createOrIncrefPool({7, 7});
+  void* const block = rig.pools.allocate(kMiB, rig.s, {7, 7});
+  rig.pools.releasePool({7, 7});
+  CHECK(untidy == 2);  // and the pool that drains
+  rig.finish();
+  rig.temporary(20 * kMiB, rig.s);
+  CHECK(untidy == 2);  // the two pools
+  rig.free(block);
+  rig.allocator.emptyCache();
+  CHECK(untidy == 0);
 }
 
 TEST_CASE("replays on several streams are all waited for", "[pools]") {

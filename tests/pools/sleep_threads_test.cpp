@@ -21,8 +21,9 @@ TEST_CASE("a request is served though its pool has slept for a moment meanwhile"
           "[pools][sleep][pages]") {
   SleepRig rig;
   bool slept = false, woke = false;
-  auto& tidy = rig.allocator.engine().hooks.tidy;
-  const auto tidier = tidy.add([&](Tidying) {
+  Hooks& hooks = rig.allocator.engine().hooks;
+  ++hooks.untidy;
+  const auto tidier = hooks.tidy.add([&](Tidying) {
     if (!std::exchange(slept, true)) (void)rig.pools.sleep({rig.id()});
     return false;
   });
@@ -35,7 +36,7 @@ TEST_CASE("a request is served though its pool has slept for a moment meanwhile"
   CHECK(rig.wrong(block, 3 * kMiB, 1) == 0);
   CHECK(rig.allocator.memoryStats().num_ooms == 0);
   rig.free(block);
-  (void)tidy.remove(tidier);
+  (void)hooks.tidy.remove(tidier);
 }
 
 // Its callback is asked each time, and must not be asked for ever.

@@ -228,6 +228,9 @@ struct Hooks {
   HookList<void, const Misuse&> misuse{"setMisuseHook", true};
   HookList<void, const SleepNotice&> sleep{"attachSleepHook", true};
   HookList<bool, Tidying> tidy{"setTidier", true};
+  /// How much the tidier would find, in number: retired graphs, draining pools, and releases that
+  /// observers were not told of. Whoever adds some counts it. A miss calls no tidier for nothing.
+  std::atomic<std::size_t> untidy{0};
 };
 
 }  // namespace cistern

@@ -128,8 +128,10 @@ Block* Heap::allocateAsBefore(const Request& request, bool& elsewhere) {
 }
 
 Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Address> at) {
-  if (request.slack != 0 && !at) at = placeIn(free, request);
-  if (request.slack != 0 && at == free.address()) at.reset();  // as the rules of splitting say
+  if (request.slack != 0) [[unlikely]] {
+    if (!at) at = placeIn(free, request);
+    if (at == free.address()) at.reset();  // as the rules of splitting say
+  }
   return take(free, request, at);
 }
 

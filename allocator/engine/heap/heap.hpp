@@ -415,11 +415,15 @@ Block* bestFree(
   const Completion& known = heap.completion();
   Layout& in = heap.layout(request.kind);
   const auto serves = [&](const Block& block) {
-    return epochs.contain(known.epochOf(block.epoch)) && also(block) &&
-           (request.slack == 0 || hasRoom(in, block, request));
+    return epochs.contain(known.epochOf(block.epoch)) && also(block);
   };
-  Block* const best = in.bestFitIf(request.granules, serves);
-  return best == nullptr && request.slack != 0 ? in.bestFitIf(request.enough(), serves) : best;
+  if (request.slack == 0) [[likely]]
+    return in.bestFitIf(request.granules, serves);
+  const auto aligned = [&](const Block& block) {
+    return serves(block) && hasRoom(in, block, request);
+  };
+  Block* const best = in.bestFitIf(request.granules, aligned);
+  return best == nullptr ? in.bestFitIf(request.enough(), aligned) : best;
 }
 /// Free blocks whose last use is not known to be complete. Throws std::bad_alloc.
 std::vector<Block*> incompleteBlocks(Heap& heap) CISTERN_REQUIRES(heap.mutex());

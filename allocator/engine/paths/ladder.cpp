@@ -111,7 +111,8 @@ Block* afterEvents(Miss& miss) {
 }
 
 Block* afterTidying(Miss& miss) {
-  return miss.engine.hooks.tidy(Tidying::kMiss) ? search(miss) : nullptr;
+  Hooks& hooks = miss.engine.hooks;
+  return hooks.untidy > 0 && hooks.tidy(Tidying::kMiss) ? search(miss) : nullptr;
 }
 
 // Gives memory back rather than finding any; the growth that follows has the room.
