@@ -90,6 +90,22 @@ void Pools::setNoSplit(MempoolId_t id) {
     refusePool("setNoSplit", id, "has memory already, in blocks that share segments");
 }
 
+// The user that it adds keeps the pool, and its record, as they are. If the host has no memory for
+// the pointer, that undoes what is done.
+std::shared_ptr<void> Pools::hold(MempoolId_t id) {
+  constexpr const char* verb = "hold";
+  PoolRegistry& at = registry_->here(verb);
+  (void)at.users.visitLive(verb, id);
+  at.addUser(verb, id, {}, LetGoBy::kItself);
+  Pool& pool = at.users.visit(verb, id).pool;
+  at.engine.hold(pool, 1);
+  return {&pool, [&at, id](Pool* held) {
+            if (!at.mayLetGo()) return;
+            at.engine.hold(*held, -1);
+            at.letGo(id);
+          }};
+}
+
 // Graphs that are gone may still be replaying on streams that are forgotten. These replays are
 // complete when the device is. This verb waits for it, and so does the allocator's of the same
 // name.

@@ -34,6 +34,7 @@ namespace {
 
 constexpr const char* kGone = "its memory has left the pool";
 constexpr const char* kInUse = "queued work of several streams still uses part of it";
+constexpr const char* kHeld = "a hold keeps its memory at another address of the pool";
 constexpr const char* kForgotten =
     "its stream was forgotten, or never named: a verb has to name it first (recordStream, "
     "allocate)";
@@ -209,6 +210,7 @@ class Restoration {
       if (place->second != at || !holds(&source)) refuse(wanted, kGone);
       unit = at->end_unit;
       if (at->isCurrent()) continue;
+      if (now.holds.fixed != 0 || source.pool().isHeld()) refuse(wanted, kHeld);
       if (fresh) returning_.push_back(at);
       elsewhere_.push_back({&now, &wanted, heap.stream()});
     }

@@ -59,7 +59,7 @@ std::string sentence(const UnusedMemory& part) {
     case WhyUnused::kOtherPool:
       return bytes + " is free in other pools, which keep it. ";
     case WhyUnused::kHeldInPlace:
-      return bytes + " is free, but a graph or another process holds it in place. ";
+      return bytes + " is free, but a graph, another process or a hold keeps it in place. ";
     case WhyUnused::kFreedSince:
       break;
   }

@@ -55,9 +55,14 @@ struct Engine : Core {
     pages.letGo(by, Hold::kKind);
     segments.letGo(by, Hold::kKind);
   }
+  /// Adds or removes one hold on all of the pool's memory, as it comes and goes.
+  void hold(Pool& pool, int by) noexcept {
+    const MutexLock lock(pages.mutex());
+    segments.hold(pool, by);
+  }
   /// Appends the addresses of the ranges of pages that it holds. Throws std::bad_alloc.
   void addRangesOf(const HeldMemory& held, std::vector<AddressRange>& ranges) const;
-  /// Whether a graph, or an export, holds any of the block's memory. Pre: pages.mutex() and
+  /// Whether a graph, an export or the program holds any of the block's memory. Pre: pages.mutex() and
   /// the heap's lock are held.
   bool isHeld(const Block& block) const {
     return isRange(segmentOf(block)) ? pages.isHeld(block) : segments.isHeld(block);

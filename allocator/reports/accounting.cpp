@@ -48,6 +48,7 @@ MemoryStats statsOf(Engine& engine) {
   stats.memory_call_ns = engine.device.memoryCallNanoseconds();
   stats.asleep_bytes = engine.pages.asleepBytes();
   stats.asleep_host_bytes = engine.sleep_bytes;
+  stats.held_bytes = engine.pages.heldBytes() + engine.segments.heldBytes();
   stats.host_page_bytes = engine.hostPageBytes();
   if (stats.host_page_bytes > 0) stats.host_page_allocated_bytes = allocatedInHost(engine);
   stats.num_device_alloc = engine.segments.taken() + stats.pages.created;

@@ -62,6 +62,7 @@ void SleepPlan::look(const pages::State& state, Contents otherwise) {
 void SleepPlan::add(const Mapping& at, AscendingSearch& search) {
   PlannedPage page{at.page, at.page->holds.any()};
   if (isExported(*at.page)) page.stays = WhyStayed::kExported;
+  if (at.page->holds.fixed != 0 || at.range->home->pool().isHeld()) page.stays = WhyStayed::kHeld;
   if (at.page->kind != MemoryKind::kPages) page.stays = WhyStayed::kOnHost;
   pages::forEachBlockIn(at, search, [&](const Block& block) {
     if (block.isFree() || block.isHole()) return;

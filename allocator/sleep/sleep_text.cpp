@@ -7,7 +7,7 @@
 namespace cistern {
 
 const char* whyStayedName(WhyStayed why) {
-  static constexpr const char* kNames[] = {"exported", "lent", "refused", "on host"};
+  static constexpr const char* kNames[] = {"exported", "lent", "refused", "on host", "held"};
   return kNames[std::size_t(why)];
 }
 

@@ -152,6 +152,18 @@ class CISTERN_API CachingAllocator {
   /// - InvalidArgument for an empty list, and for an invalid size;
   /// - DeviceFailure; std::bad_alloc.
   std::shared_ptr<void> openImport(const std::vector<SharedPage>& pages);
+  /// Holds the memory in [pointer, pointer + bytes) for as long as the returned pointer has a user,
+  /// for a library that registers it: behind each address stays the memory that lies there now,
+  /// also when blocks there are freed and others are placed. It neither moves nor sleeps, and does
+  /// not go back to the device; whole pages and segments do so (MemoryStats::held_bytes). It goes
+  /// on serving its own pool. Memory in `bytes` may be allocated or free. A graph that was captured
+  /// before reaches it as ever.
+  /// Pre: the returned pointer is dropped before the allocator ends.
+  /// Throws, and nothing is held then:
+  /// - InvalidArgument for 0 bytes, and where no memory lies in some of the range, or another
+  ///   segment begins (getBaseAllocation);
+  /// - PoolError while its pool sleeps; std::bad_alloc.
+  [[nodiscard]] std::shared_ptr<void> hold(const void* pointer, std::size_t bytes);
   /// Lets the device with that ordinal read and write all memory of this one from now on, present
   /// and future. A repetition, or this device itself, is a no-op. Throws DeviceFailure where the
   /// device cannot do so.

@@ -126,6 +126,12 @@ class CISTERN_API Pools final {
   void setUseOnOOM(MempoolId_t id, bool use);
   /// From now on each block has a segment of its own. PoolError once the pool has memory.
   void setNoSplit(MempoolId_t id);
+  /// Holds all of the pool's memory where it is, present and future, as CachingAllocator::hold
+  /// does, for as long as the returned pointer has a user. That is a user of the pool, too. Memory
+  /// comes to the pool as ever, but none leaves it, whether by emptyCache, by sleep, or to lend.
+  /// Pre: the returned pointer is dropped before the pools end. PoolError for the default pool;
+  /// std::bad_alloc.
+  [[nodiscard]] std::shared_ptr<void> hold(MempoolId_t id);
   /// Returns wholly free memory of the pool, live or draining, to the device, except what a graph
   /// has captured. Touches no other pool.
   void emptyCache(MempoolId_t id);

@@ -41,7 +41,7 @@ enum class WhyUnused : std::uint8_t {
   kIncomplete,   ///< it is another stream's, and queued work may still use it
   kOtherPool,    ///< it is part of a page or segment that another pool uses; or the request is a
                  ///< capture's: a capture takes nothing from live pools
-  kHeldInPlace,  ///< a graph, or another process, knows the address
+  kHeldInPlace,  ///< a graph, another process or a hold keeps it where it is
   kFreedSince,   ///< it became free while the request was refused
 };
 

@@ -33,9 +33,10 @@ enum class WhyStayed : std::uint8_t {
   kLent,      ///< a block of the default pool lies in it: use_on_oom
   kRefused,   ///< the device did not unmap it, or did not take it back
   kOnHost,    ///< it lies in the host's memory already: overflow
+  kHeld,      ///< the program holds it in place: CachingAllocator::hold, Pools::hold
 };
 
-/// "exported", "lent", "refused", "on host".
+/// "exported", "lent", "refused", "on host", "held".
 CISTERN_API const char* whyStayedName(WhyStayed why);
 
 /// A page of a pool that sleeps, which has stayed. In bytes.

@@ -71,6 +71,9 @@ struct MemoryStats {
   std::uint64_t host_bytes = 0;         ///< host memory that the bookkeeping takes
   std::uint64_t asleep_bytes = 0;       ///< device memory that pools take when they wake
   std::uint64_t asleep_host_bytes = 0;  ///< pinned host memory for sleep: in use, or kept
+  /// Whole pages and segments that CachingAllocator::hold keeps in place, each counted once. The
+  /// memory of a pool that is held as a whole (Pools::hold) is not among it.
+  std::uint64_t held_bytes = 0;
   /// Host memory in pages: of pools whose location is kHost, and of overflow. No part of reserved
   /// bytes, nor of the allocator's limit.
   std::uint64_t host_page_bytes = 0;

@@ -101,7 +101,7 @@ TEST_CASE("memory that a graph holds is said to be so", "[pools]") {
   rig.temporary(40 * kMiB, s);
   capture.end();
   checkOnly(refusal(rig, 30 * kMiB, Stream{}), WhyUnused::kHeldInPlace,
-            "is free, but a graph or another process holds it in place.");
+            "is free, but a graph, another process or a hold keeps it in place.");
 }
 
 TEST_CASE("memory that is kept whole for larger requests is said to be so", "[pools]") {

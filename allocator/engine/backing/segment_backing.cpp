@@ -25,11 +25,24 @@ void SegmentBacking::hold(const Block& block, HeldMemory& by, HoldCounts::Kind k
   ++(segment.holds.*kind);
 }
 
+// The heap's lock keeps the segment from leaving it.
+bool SegmentBacking::hold(HeapSegment& segment, Heap& heap, AddressRange what, FixedHold& by) {
+  const MutexLock heap_lock(heap.mutex());
+  if (segment.heap.load(std::memory_order_relaxed) != &heap || !segment.covers(what.from) ||
+      !segment.covers(what.to - 1))
+    return false;
+  const MutexLock lock(mutex_);
+  by.segments.push_back(&segment);
+  if (deviceSegmentOf(segment).holds.fixed++ == 0) held_bytes_ += segment.bytes;
+  return true;
+}
+
 void SegmentBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
   const MutexLock lock(mutex_);
   for (HeapSegment* held : by.segments) {
     DeviceSegment& segment = deviceSegmentOf(*held);
     --(segment.holds.*kind);
+    if (kind == FixedHold::kKind && segment.holds.fixed == 0) held_bytes_ -= segment.bytes;
     if (segment.holds.graphs == 0) segment.capture = 0;
   }
   by.segments.clear();
@@ -37,7 +50,7 @@ void SegmentBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
 
 bool SegmentBacking::isHeld(const Block& block) const {
   const MutexLock lock(mutex_);
-  return deviceSegmentOf(segmentOf(block)).holds.any();
+  return heapOf(block).pool().isHeld() || deviceSegmentOf(segmentOf(block)).holds.any();
 }
 
 // ---- From the device ----------------------------------------------------------------------------

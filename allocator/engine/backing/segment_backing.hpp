@@ -63,9 +63,22 @@ class SegmentBacking {
   void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);
   void letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept;
   bool isHeld(const Block& block) const;
+  /// The same for a segment, if it is the heap's and covers the range; else false.
+  bool hold(HeapSegment& segment, Heap& heap, AddressRange what, FixedHold& by);
+  /// Adds or removes one hold on all of the pool's memory. Pre: the lock of the pages is held.
+  void hold(Pool& pool, int by) noexcept {
+    const MutexLock lock(mutex_);
+    pool.hold(by);
+  }
   /// Gives all of the heap's back, whether in use or not: the allocator ends. Pre: no other thread
   /// uses the heap.
   void leave(Heap& heap) noexcept;
+
+  /// The bytes of segments that holds of the program's keep.
+  std::uint64_t heldBytes() const {
+    const MutexLock lock(mutex_);
+    return held_bytes_;
+  }
 
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
@@ -99,6 +112,7 @@ class SegmentBacking {
   Recycled<DeviceSegment> records_;
   mutable Mutex mutex_{LockRank::kSegments};
   Places places_ CISTERN_GUARDED_BY(mutex_){kSegmentPlaces, kRangePlaces};
+  std::uint64_t held_bytes_ CISTERN_GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> taken_{0}, returned_{0};
 };
 

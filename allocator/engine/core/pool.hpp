@@ -65,6 +65,10 @@ class Pool {
     return overflow ? MemoryKind::kOverflow : memory_.load(std::memory_order_relaxed);
   }
   bool onPages() const { return memory() != MemoryKind::kSegments; }
+  /// Whether the program holds all of its memory where it is.
+  bool isHeld() const { return holds_.load(std::memory_order_relaxed) > 0; }
+  /// Adds or removes one such hold. Pre: the locks of both backings are held.
+  void hold(int by) noexcept { holds_.fetch_add(by, std::memory_order_relaxed); }
   Location location() const { return locationOf(memory()); }
   std::shared_ptr<SegmentSource> source() const {
     if (default_) return nullptr;
@@ -171,6 +175,7 @@ class Pool {
   std::atomic<Stage> stage_{Stage::kNowhere};
   std::atomic<const SizeRules*> rules_;
   std::atomic<MemoryKind> memory_;
+  std::atomic<int> holds_{0};
   mutable Mutex mutex_{LockRank::kPool};
   MempoolId_t id_ CISTERN_GUARDED_BY(mutex_);
   PoolTraits traits_ CISTERN_GUARDED_BY(mutex_);

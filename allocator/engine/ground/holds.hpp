@@ -1,5 +1,6 @@
-// Holds keep memory in place, even if no block lies in it: for a graph that may be replayed, and
-// for other processes. The backings (backing/, pages/) count both.
+// Holds keep memory in place, even if no block lies in it: for a graph that may be replayed, for
+// other processes, and for a program that has told others which memory lies where. The backings
+// (backing/, pages/) count them.
 #pragma once
 
 #include <atomic>
@@ -21,11 +22,12 @@ namespace pages {
 struct Mapping;
 }
 
-/// How many graphs' footprints, and how many exports, hold a piece of memory.
+/// How many graphs' footprints, how many exports, and how many holds of the program's keep a piece
+/// of memory.
 struct HoldCounts {
-  std::uint32_t graphs = 0, exports = 0;
+  std::uint32_t graphs = 0, exports = 0, fixed = 0;
   using Kind = std::uint32_t HoldCounts::*;
-  bool any() const { return graphs + exports != 0; }
+  bool any() const { return graphs + exports + fixed != 0; }
   bool operator==(const HoldCounts&) const = default;
 };
 
@@ -50,6 +52,11 @@ struct Footprint : HeldMemory {
 /// An export's hold on the memory of one block: other processes, or devices, have it mapped.
 struct ExportHold : HeldMemory {
   static constexpr HoldCounts::Kind kKind = &HoldCounts::exports;
+};
+
+/// The program's own hold: what lies behind these addresses stays, whatever is freed and allocated.
+struct FixedHold : HeldMemory {
+  static constexpr HoldCounts::Kind kKind = &HoldCounts::fixed;
 };
 
 /// The number of a capture, or of a part of one: the body of a conditional node. It marks the

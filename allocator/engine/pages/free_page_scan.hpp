@@ -1,10 +1,12 @@
 // Finds the pages of a heap that lie wholly free at this moment, and so could serve elsewhere in
-// their pool. All but those that a graph reaches (PhysicalPage::mayLeave) could serve anywhere.
+// their pool. All but those that a graph reaches (PhysicalPage::mayLeave) could serve anywhere. A
+// page that the program holds in place is not found, nor is any of a pool that it holds.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
+#include "allocator/engine/core/pool.hpp"
 #include "allocator/engine/pages/page.hpp"
 
 namespace cistern::pages {
@@ -19,6 +21,7 @@ class FreePageScan {
   [[gnu::noinline]] FreePageScan(Heap& heap, std::uint64_t& last) CISTERN_REQUIRES(heap.mutex())
       : number_(++last) {
     stampRecent(heap);
+    if (heap.pool().isHeld()) return;
     for (SizeKind kind : kSizeKinds) {
       heap.layout(kind).forEachFree(kUnitGranules, [&](Block& block) {
         heap.mutex().assertHeld();
@@ -64,11 +67,12 @@ class FreePageScan {
                         epoch = known.epochOf(block.epoch);
     while (unit < end) {
       Mapping& mapping = *slots[unit];
+      unit = mapping.end_unit;
+      if (mapping.holds.fixed != 0) continue;
       mapping.found = {number_, &block};
       const std::uint64_t last = large ? std::max(mapping.last_use, forgotten) : UINT64_MAX;
       mapping.last_use = std::min(epoch, last);
       free_.push_back(&mapping);
-      unit = mapping.end_unit;
     }
   }
 

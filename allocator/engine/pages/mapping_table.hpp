@@ -91,6 +91,7 @@ class MappingTable {
   /// Adds one hold of that kind to the mapping. Pre: it is current.
   void hold(Mapping& mapping, HoldCounts::Kind kind) noexcept {
     CISTERN_CHECK(mapping.isCurrent());
+    if (kind == &HoldCounts::fixed && mapping.holds.fixed == 0) fixed_bytes_ += mapping.bytes();
     ++(mapping.holds.*kind);
     ++(mapping.page->holds.*kind);
   }
@@ -99,6 +100,7 @@ class MappingTable {
     CISTERN_CHECK(mapping.holds.*kind > 0);
     --(mapping.holds.*kind);
     --(mapping.page->holds.*kind);
+    if (kind == &HoldCounts::fixed && mapping.holds.fixed == 0) fixed_bytes_ -= mapping.bytes();
     noteStale(mapping);
   }
 
@@ -128,6 +130,9 @@ class MappingTable {
     for (; unit < at.end_unit; ++unit) at.range->slots[unit] = &at;
   }
 
+  /// The bytes of the mappings that holds of the program's keep current.
+  std::uint64_t fixedBytes() const { return fixed_bytes_; }
+
   PageRange& addRange() { return ranges_.emplace_back(); }
   const std::list<PageRange>& ranges() const { return ranges_; }
   /// All pages. Those without a current mapping come first.
@@ -148,7 +153,7 @@ class MappingTable {
   /// Checks what page.hpp promises; aborts on a broken invariant.
   void audit() const {
     std::size_t mappings = 0, removable = 0;
-    std::uint64_t covered = 0, slots = 0;
+    std::uint64_t covered = 0, slots = 0, fixed_bytes = 0;
     bool placed_found = false;
     for (const PhysicalPage& page : pages_) {
       bool current_found = page.current == nullptr;
@@ -165,6 +170,9 @@ class MappingTable {
         removable += mapping->removable() ? 1 : 0;
         holds.graphs += mapping->holds.graphs;
         holds.exports += mapping->holds.exports;
+        holds.fixed += mapping->holds.fixed;
+        CISTERN_CHECK(mapping->holds.fixed == 0 || mapping->isCurrent());
+        fixed_bytes += mapping->holds.fixed != 0 ? mapping->bytes() : 0;
         CISTERN_CHECK(page.asleep ? !mapping->accessible && (page.made || !mapping->mapped)
                                   : mapping->mapped);
         if (!mapping->holds.any()) continue;
@@ -184,6 +192,7 @@ class MappingTable {
     CISTERN_CHECK(slots == covered && mappings == stale_.size() + used_.size());
     CISTERN_CHECK(std::ranges::all_of(stale_, &Mapping::removable));
     CISTERN_CHECK(removable == stale_.size());
+    CISTERN_CHECK(fixed_bytes == fixed_bytes_);
   }
 
  private:
@@ -201,6 +210,7 @@ class MappingTable {
   std::list<PageRange> ranges_;
   std::list<Mapping> stale_;  ///< removable, the oldest first
   std::list<Mapping> used_;   ///< the others: current, or held
+  std::uint64_t fixed_bytes_ = 0;
 };
 
 }  // namespace cistern::pages

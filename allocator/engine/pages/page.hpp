@@ -15,7 +15,8 @@
 // A graph holds the mappings that its capture was handed blocks in: its replays reach pages through
 // them. An export holds the mappings of its block. A held mapping stays mapped to its page, whether
 // it is the current one or not. Meanwhile the page may lie elsewhere in that pool, but only there.
-// That is safe, because the graphs of one pool never run at the same time.
+// That is safe, because the graphs of one pool never run at the same time. What the program holds
+// (HoldCounts::fixed) stays current, too.
 //
 //   - A page has at most one current mapping, and any number of stale ones.
 //   - Mappings of a range do not overlap. range.slots[u] is the mapping over unit u; null: none.
@@ -114,7 +115,7 @@ struct Mapping {
   /// In epochs of range->home. Stale: when the page moved on. Current: as of the scan that found it
   /// free.
   std::uint64_t last_use = 0;
-  HoldCounts holds;           ///< footprints, and exports, that it is part of
+  HoldCounts holds;           ///< footprints, exports, and holds, that it is part of
   std::uint32_t capture = 0;  ///< of the last of these footprints
   bool mapped = true;         ///< the device has mapped it; see PhysicalPage::made
   bool accessible = false;    ///< the device may read and write through it

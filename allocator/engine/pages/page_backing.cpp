@@ -142,6 +142,24 @@ void PageBacking::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind
   });
 }
 
+// No page moves meanwhile. One that has moved away leaves a gap, as does memory that went back.
+Address PageBacking::hold(const HeapSegment& segment, AddressRange what, FixedHold& by) {
+  const MutexLock lock(mutex_);
+  const auto& range = static_cast<const PageRange&>(segment);
+  const Pool& pool = range.home->pool();
+  if (pool.asleep) throw PoolError(asleepText(pool));
+  Address held_to = what.from;
+  const Address to = std::min(what.to, range.deviceEnd());
+  forEachMapping(range, range.placeOf(what.from), range.placeOf(to), [&](Mapping& mapping) {
+    mutex_.assertHeld();
+    if (!mapping.isCurrent() || mapping.deviceAddress() > held_to) return;
+    by.mappings.push_back(&mapping);
+    state_.table.hold(mapping, FixedHold::kKind);
+    held_to = mapping.deviceAddress() + mapping.bytes();
+  });
+  return std::min(held_to, what.to);
+}
+
 void PageBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
   if (by.mappings.empty()) return;
   const MutexLock lock(mutex_);
@@ -150,7 +168,8 @@ void PageBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
 }
 
 bool PageBacking::isHeld(const Block& block) const {
-  return bytesIn(block, [](const Mapping& mapping) { return !mapping.page->mayLeave(); }) > 0;
+  return rangeOf(block).home->pool().isHeld() ||
+         bytesIn(block, [](const Mapping& mapping) { return !mapping.page->mayLeave(); }) > 0;
 }
 
 Location PageBacking::locationOf(const Block& block) const {
@@ -162,6 +181,11 @@ std::uint64_t PageBacking::hostBytesIn(const Block& block) const {
   return bytesIn(block, [](const Mapping& mapping) {
     return mapping.isCurrent() && mapping.page->kind != MemoryKind::kPages;
   });
+}
+
+std::uint64_t PageBacking::heldBytes() const {
+  const MutexLock lock(mutex_);
+  return state_.table.fixedBytes();
 }
 
 PageCounts PageBacking::counts() const {

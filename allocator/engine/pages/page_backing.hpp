@@ -59,8 +59,10 @@ class PageBacking {
   // for none.
   void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);
   void letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept;
-  /// Whether any of the block's pages is held, by a graph or an export. A graph may reach the page
-  /// at another address, too.
+  /// The same for a range of the device's addresses within the segment. Returns where the memory
+  /// that it holds ends: before `what.to` if none lies there.
+  Address hold(const HeapSegment& segment, AddressRange what, FixedHold& by);
+  /// Whether any of the block's pages is held. A graph may reach the page at another address, too.
   bool isHeld(const Block& block) const;
   /// Where the block lies: kHost if any of its pages is host memory.
   Location locationOf(const Block& block) const;
@@ -80,6 +82,8 @@ class PageBacking {
   pages::State& state() CISTERN_REQUIRES(mutex_) { return state_; }
 
   PageCounts counts() const;
+  /// The bytes of pages that holds of the program's keep in place.
+  std::uint64_t heldBytes() const;
   /// The bytes of pages of pools that sleep, which are not there.
   std::uint64_t asleepBytes() const;
   std::size_t hostBytes() const;

@@ -50,6 +50,7 @@ std::vector<StatRow> statRows(const MemoryStats& stats) {
       {"host_bytes", stats.host_bytes},
       {"asleep_bytes", stats.asleep_bytes},
       {"asleep_host_bytes", stats.asleep_host_bytes},
+      {"held_bytes", stats.held_bytes},
       {"host_page_bytes", stats.host_page_bytes},
       {"host_page_allocated_bytes", stats.host_page_allocated_bytes},
       {"peaks_exact", stats.peaks_exact}};
