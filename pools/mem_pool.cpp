@@ -10,8 +10,10 @@ MemPool::MemPool(Pools& pools, const MemPoolOptions& options)
     : pools_(pools), id_(graphPoolHandle(options.is_user_created)) {
   PoolRegistry& at = pools_.registry().here("MemPool");
   if (options.use_on_oom && options.location == Location::kHost) refuseLending("MemPool", id_);
-  at.addUser("createOrIncrefPool", id_, {options.allocator, options.no_split, options.location},
-             LetGoBy::kItself);
+  at.addUser(
+      "createOrIncrefPool", id_,
+      {options.allocator, options.no_split, options.location, options.one_handle, options.limit},
+      LetGoBy::kItself);
   if (options.use_on_oom) pools_.setUseOnOOM(id_, true);
 }
 

@@ -28,6 +28,9 @@ void PoolUsers::add(const char* verb, MempoolId_t id, const PoolTraits& traits, 
   if (found != pools_.end()) (void)live(verb, id);
   if (found == pools_.end() && traits.location == Location::kHost)
     requireHostPages(verb, id, traits);
+  if (found == pools_.end() && traits.one_handle && traits.source != nullptr)
+    refusePool(verb, id,
+               "has a SegmentSource, which decides by itself what a handle is: one_handle");
   ++(found != pools_.end() ? found->second : open(id, traits)).usesOf(by);
 }
 
@@ -36,7 +39,8 @@ void PoolUsers::requireHostPages(const char* verb, MempoolId_t id, const PoolTra
   const auto refuse = [&](const char* why) {
     refusePool(verb, id, std::string("cannot lie in host memory: ") + why);
   };
-  if (traits.needsSegments()) refuse("it has a SegmentSource or no_split, which need segments");
+  if (traits.needsSegments())
+    refuse("it has a SegmentSource, no_split or one_handle, which need segments");
   if (!engine_.device.virtualMemory().host_pages)
     refuse("this device makes no pages of host memory");
   if (!engine_.default_pool.onPages()) refuse("the allocator's memory comes in segments");
@@ -49,7 +53,11 @@ UsedPool& PoolUsers::open(MempoolId_t id, const PoolTraits& traits) {
   UsedPool& opened = made->second;
   opened.self = opened.own.begin();
   try {
-    opened.pool = &engine_.pools.open(id, traits);
+    PoolTraits own = traits;
+    own.no_split |= own.one_handle;
+    if (own.one_handle && engine_.default_pool.onPages())
+      own.source = virtualSegments(engine_.device);
+    opened.pool = &engine_.pools.open(id, own);
   } catch (...) {
     pools_.erase(made);
     throw;

@@ -80,6 +80,12 @@ void Pools::setUseOnOOM(MempoolId_t id, bool use) {
   at.engine.pools.setLends(pool, use);
 }
 
+void Pools::setLimit(MempoolId_t id, std::uint64_t bytes) {
+  PoolRegistry& at = registry_->here("setLimit");
+  const MutexLock lock(at.users.mutex);
+  at.users.live("setLimit", id).limit = bytes;
+}
+
 void Pools::setNoSplit(MempoolId_t id) {
   PoolRegistry& at = registry_->here("setNoSplit");
   const MutexLock lock(at.users.mutex);

@@ -66,6 +66,16 @@ std::string sentence(const UnusedMemory& part) {
   return bytes + " has become free since: try again. ";
 }
 
+/// What the limit of the pool lacks; nothing if it is not that.
+std::string adviceOfPool(const OutOfMemoryReport& r) {
+  const std::uint64_t room = r.pool_limit - std::min(r.pool_in_use, r.pool_limit);
+  if (r.pool_limit == UINT64_MAX || r.rounded <= room) return "";
+  return fmt::format(
+      "The {} may have {} in use, and has {}: a limit higher by {} would have made it fit.",
+      poolName(r.pool), formatBytes(r.pool_limit), formatBytes(r.pool_in_use),
+      formatBytes(r.rounded - room));
+}
+
 /// What this allocator may still reserve.
 std::uint64_t roomOf(const OutOfMemoryReport& r) {
   return r.limit > r.reserved ? r.limit - r.reserved : 0;
@@ -180,6 +190,7 @@ static std::string orOverflow(const OutOfMemoryReport& r, std::uint64_t missing)
 }
 
 std::string OutOfMemoryReport::advice() const {
+  if (const std::string limited = adviceOfPool(*this); !limited.empty()) return limited;
   if (location == Location::kHost) return adviceOnHost(*this);
   if (rounded > device_total + overflow_limit) {
     return fmt::format("The device has {} in all{}; no such block can ever exist.",

@@ -59,11 +59,15 @@ struct Engine : Core {
   void hold(Pool& pool, int by) noexcept {
     const MutexLock lock(pages.mutex());
     segments.hold(pool, by);
+    pool.forEachHeap([](Heap& heap) {
+      const MutexLock heap_lock(heap.mutex());
+      heap.offer();
+    });
   }
   /// Appends the addresses of the ranges of pages that it holds. Throws std::bad_alloc.
   void addRangesOf(const HeldMemory& held, std::vector<AddressRange>& ranges) const;
-  /// Whether a graph, an export or the program holds any of the block's memory. Pre: pages.mutex() and
-  /// the heap's lock are held.
+  /// Whether a graph, an export or the program holds any of the block's memory. Pre: pages.mutex()
+  /// and the heap's lock are held.
   bool isHeld(const Block& block) const {
     return isRange(segmentOf(block)) ? pages.isHeld(block) : segments.isHeld(block);
   }

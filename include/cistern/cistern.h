@@ -89,6 +89,7 @@ CISTERN_API const char* cistern_last_error(void);
 typedef struct cistern_allocator_handle* cistern_allocator_t;
 typedef struct cistern_pool_handle* cistern_pool_t;
 typedef struct cistern_capture_handle* cistern_capture_t;
+typedef struct cistern_hold_handle* cistern_hold_t;
 
 /* ---- Allocators ---------------------------------------------------------------------------------
  */
@@ -166,6 +167,16 @@ CISTERN_API cistern_status_t cistern_register_stream(cistern_allocator_t allocat
 CISTERN_API cistern_status_t cistern_forget_stream(cistern_allocator_t allocator, void* stream);
 /** Returns wholly free memory to the device. */
 CISTERN_API cistern_status_t cistern_empty_cache(cistern_allocator_t allocator);
+/** Holds the memory in [pointer, pointer + bytes) until cistern_unhold, for a library that
+ * registers it: behind each address stays the memory that lies there now, also when blocks there
+ * are freed and others are placed. It neither moves nor sleeps, and does not go back to the device;
+ * whole pages and segments do so. Any of it may be allocated or free. CISTERN_INVALID_ARGUMENT for
+ * 0 bytes, and where no memory lies in some of the range, or another segment begins
+ *  (cistern_base_allocation). CISTERN_INVALID_STATE while its pool sleeps. */
+CISTERN_API cistern_status_t cistern_hold(cistern_allocator_t allocator, const void* pointer,
+                                          size_t bytes, cistern_hold_t* out);
+/** Ends a hold: of a range, or of a pool (cistern_pool_hold). */
+CISTERN_API cistern_status_t cistern_unhold(cistern_hold_t hold);
 /** The usable bytes of an allocated block. CISTERN_INVALID_POINTER for any other pointer. */
 CISTERN_API cistern_status_t cistern_block_size(cistern_allocator_t allocator, void* pointer,
                                                 size_t* bytes);

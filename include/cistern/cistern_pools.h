@@ -32,7 +32,10 @@ typedef struct cistern_pool_options_t {
    *  CISTERN_LOCATION_HOST goes with neither of the two above: CISTERN_INVALID_STATE. The same
    * where the device makes no pages of host memory. */
   int32_t location;
-  int32_t unused; /**< 0 */
+  /** Not 0: each block has a segment of its own, which is one handle of the driver, for libraries
+   *  that look at the first handle of a range only. It costs 2 MiB at least a block. Not in host
+   *  memory: CISTERN_INVALID_STATE. */
+  int32_t one_handle;
 } cistern_pool_options_t;
 
 /** The place of an allocated block's memory: CISTERN_LOCATION_HOST if any of it is host memory.
@@ -59,6 +62,13 @@ CISTERN_API cistern_status_t cistern_pool_allocate(cistern_pool_t pool, size_t b
 CISTERN_API cistern_status_t cistern_pool_allocate_aligned(cistern_pool_t pool, size_t bytes,
                                                            size_t alignment, void* stream,
                                                            void** out);
+/** The most bytes of blocks that the pool may have in use: those that the program holds, and those
+ *  that wait for queued work. A request beyond that is CISTERN_OUT_OF_MEMORY, which names the pool.
+ *  UINT64_MAX: no limit. */
+CISTERN_API cistern_status_t cistern_pool_set_limit(cistern_pool_t pool, uint64_t bytes);
+/** Holds all of the pool's memory where it is, present and future, as cistern_hold does, until
+ *  cistern_unhold. Until then the pool stays, too. */
+CISTERN_API cistern_status_t cistern_pool_hold(cistern_pool_t pool, cistern_hold_t* out);
 /** Returns wholly free memory of the pool to the device, except what a capture has. */
 CISTERN_API cistern_status_t cistern_pool_empty_cache(cistern_pool_t pool);
 

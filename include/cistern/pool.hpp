@@ -124,6 +124,13 @@ class CISTERN_API Pools final {
   /// Whether the default pool takes memory from this pool rather than be out of memory. PoolError
   /// if a pool in host memory is to lend.
   void setUseOnOOM(MempoolId_t id, bool use);
+  /// The most bytes of blocks that the pool may have in use, as they are placed: those that the
+  /// program holds, and those that were freed and wait for queued work. A request beyond that waits
+  /// for such work (not a capture's), asks the reclaim callbacks, and is an OutOfMemory that names
+  /// the pool. Threads that allocate at the same moment may be refused although there is room for
+  /// one of them. UINT64_MAX: none. Takes nothing away from a pool that has more. PoolError for the
+  /// default pool, which CachingAllocator::setMemoryFraction limits.
+  void setLimit(MempoolId_t id, std::uint64_t bytes);
   /// From now on each block has a segment of its own. PoolError once the pool has memory.
   void setNoSplit(MempoolId_t id);
   /// Holds all of the pool's memory where it is, present and future, as CachingAllocator::hold
@@ -209,12 +216,14 @@ class CISTERN_API Pools final {
 
 /// The traits of a MemPool.
 struct MemPoolOptions {
-  std::shared_ptr<SegmentSource> allocator;  ///< supplies its segments; null: the device
-  bool is_user_created = true;               ///< which counter its id comes from
-  bool use_on_oom = false;                   ///< the default pool takes from it rather than fail
-  bool no_split = false;                     ///< each block has a segment of its own
+  std::shared_ptr<SegmentSource> allocator = nullptr;  ///< supplies its segments; null: the device
+  bool is_user_created = true;                         ///< which counter its id comes from
+  bool use_on_oom = false;  ///< the default pool takes from it rather than fail
+  bool no_split = false;    ///< each block has a segment of its own
   /// kHost: its memory is the host's, which the device reaches over the bus (docs/overflow.md)
   Location location = Location::kDevice;
+  bool one_handle = false;           ///< PoolTraits::one_handle
+  std::uint64_t limit = UINT64_MAX;  ///< Pools::setLimit
 };
 
 /// One user of a pool, from its making to its end. Not thread-safe; the pool is.

@@ -61,6 +61,8 @@ struct CISTERN_API OutOfMemoryReport {
   std::uint64_t segment = 0;     ///< the least that would have been taken from the device for it
   std::uint64_t returnable = 0;  ///< free memory that would have gone back to the device first
   MempoolId_t pool;              ///< where it would have been placed
+  std::uint64_t pool_limit = UINT64_MAX;  ///< what that pool may have in use: Pools::setLimit
+  std::uint64_t pool_in_use = 0;          ///< if it has a limit
   Stream stream;
   bool captured = false;    ///< by a capture, so that no block lies on the device and on the host
   std::uint64_t limit = 0;  ///< what this allocator may reserve

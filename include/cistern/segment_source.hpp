@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -55,13 +56,19 @@ CISTERN_API std::shared_ptr<SegmentSource> virtualSegments(Device& device);
 
 /// The traits of a pool.
 struct PoolTraits {
-  std::shared_ptr<SegmentSource> source;  ///< null: the device
-  bool no_split = false;                  ///< each block has a segment of its own
+  std::shared_ptr<SegmentSource> source = nullptr;  ///< null: the device
+  bool no_split = false;                            ///< each block has a segment of its own
   /// kHost: all of its pages are of the host's memory (docs/overflow.md). It has neither a source
   /// nor no_split then, and does not lend.
   Location location = Location::kDevice;
+  /// Each block has a segment of its own, which is one handle of the driver: a page (as with
+  /// virtualSegments and no_split), or a device malloc where the allocator's memory comes in
+  /// segments. So a library that looks at a block's first handle only, as UCX does, sees all of it.
+  /// Not with a source, nor in host memory. It costs 2 MiB at least a block.
+  bool one_handle = false;
+  std::uint64_t limit = UINT64_MAX;  ///< Pools::setLimit
   /// Whether its memory comes in segments although the allocator's backing is pages.
-  bool needsSegments() const { return source != nullptr || no_split; }
+  bool needsSegments() const { return source != nullptr || no_split || one_handle; }
 };
 
 /// A block that a pool's users hold.

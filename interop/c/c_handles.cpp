@@ -16,10 +16,11 @@ struct KindOfHandle {
 };
 
 const KindOfHandle* findKind(Kind kind) noexcept {
-  static constexpr std::array<KindOfHandle, 3> kKinds = {{
+  static constexpr std::array<KindOfHandle, 4> kKinds = {{
       {"an allocator", "destroyed", &HandleTable<AllocatorObject>::fateOf},
       {"a pool", "destroyed", &HandleTable<PoolObject>::fateOf},
       {"a capture", "released", &HandleTable<CaptureObject>::fateOf},
+      {"a hold", "ended", &HandleTable<HoldObject>::fateOf},
   }};
   const Word row = Word(kind) - Word(Kind::kAllocator);
   return row < kKinds.size() ? &kKinds[row] : nullptr;

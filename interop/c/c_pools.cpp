@@ -35,6 +35,7 @@ MemPoolOptions optionsOf(const cistern_pool_options_t* from) {
                               from->location));
   }
   options.location = Location(from->location);
+  options.one_handle = from->one_handle != 0;
   return options;
 }
 
@@ -127,6 +128,13 @@ cistern_status_t cistern_pool_destroy(cistern_pool_t pool) {
     if (abandonForked<PoolObject>(handle)) return;
     beginToEnd(*Use<PoolObject>(handle));
     HandleTable<PoolObject>::remove(handle);
+  });
+}
+
+cistern_status_t cistern_pool_set_limit(cistern_pool_t pool, uint64_t bytes) {
+  return guarded([&] {
+    const Use<PoolObject> use(wordOf(pool));
+    use->child.parent().pools->setLimit(use->pool.id(), bytes);
   });
 }
 

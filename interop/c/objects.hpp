@@ -34,7 +34,7 @@ struct AllocatorObject {
   /// Returns when no hit uses the allocator, and none will. Pre: the handle is no longer valid.
   void awaitHits() noexcept;
 
-  /// Counts one more of the pools or captures; throws Failure when it is being destroyed.
+  /// Counts one more of the pools, captures or holds; throws Failure when it is being destroyed.
   void count(int AllocatorObject::*children);
   void uncount(int AllocatorObject::*children) noexcept;
 
@@ -48,8 +48,8 @@ struct AllocatorObject {
   std::unique_ptr<PinnedAllocator> own_pinned;
 
   Mutex mutex{LockRank::kCAllocator};
-  int pools_made = 0, captures_made = 0;  ///< under the lock
-  bool ending = false;                    ///< the same
+  int pools_made = 0, captures_made = 0, holds_made = 0;  ///< under the lock
+  bool ending = false;                                    ///< the same
 };
 
 /// Counts the objects that are made from an allocator while it lives.
@@ -99,6 +99,16 @@ struct CaptureObject {
   const Child child;
   Mutex mutex{LockRank::kCCapture};
   GraphMemory memory;  ///< under the lock
+};
+
+struct HoldObject {
+  static constexpr Kind kKind = Kind::kHold;
+  static constexpr bool kFrequent = false;
+
+  explicit HoldObject(AllocatorObject& of) : child(of, &AllocatorObject::holds_made) {}
+
+  const Child child;
+  std::shared_ptr<void> memory;
 };
 
 inline Stream streamOf(void* stream) { return Stream(toAddress(stream)); }

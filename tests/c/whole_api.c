@@ -192,13 +192,48 @@ static void pools(void) {
   CHECK_OK(cistern_pool_stream_scope_end(pool, stream));
 
   CHECK(cistern_allocator_destroy(a) == CISTERN_INVALID_STATE);
-  CHECK(strstr(cistern_last_error(), "2 pools and 0 captures") != NULL);
+  CHECK(strstr(cistern_last_error(), "2 pools, 0 captures and 0 holds") != NULL);
   CHECK_OK(cistern_free(a, q));
   CHECK_OK(cistern_pool_empty_cache(pool));
   CHECK_OK(cistern_pool_destroy(pool));
   CHECK_OK(cistern_free(a, p)); /* blocks outlive their pool */
   CHECK(cistern_pool_use_count(pool, &users) == CISTERN_INVALID_HANDLE);
   CHECK_OK(cistern_pool_destroy(whole));
+  CHECK_OK(cistern_allocator_destroy(a));
+}
+
+/* Memory that others know by address. */
+static void holds(void) {
+  cistern_allocator_t a = make(0, "");
+  cistern_pool_t pool = NULL;
+  cistern_pool_options_t options;
+  cistern_hold_t hold = NULL, whole = NULL;
+  void *p = NULL, *stream = NULL;
+  CHECK_OK(cistern_stream_create(a, &stream));
+  CHECK_OK(cistern_allocate(a, 3 * kMiB, stream, &p));
+  CHECK(cistern_hold(a, p, 0, &hold) == CISTERN_INVALID_ARGUMENT);
+  CHECK(cistern_hold(a, p, 1, NULL) == CISTERN_INVALID_ARGUMENT);
+  CHECK(cistern_hold(a, &a, 8, &hold) == CISTERN_INVALID_ARGUMENT);
+  CHECK(strstr(cistern_last_error(), "none lies at") != NULL);
+  CHECK_OK(cistern_hold(a, p, 3 * kMiB, &hold));
+  CHECK_OK(cistern_free(a, p));
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.one_handle = 1;
+  CHECK_OK(cistern_pool_create(a, &options, &pool));
+  CHECK_OK(cistern_pool_hold(pool, &whole));
+  CHECK_OK(cistern_pool_set_limit(pool, 4 * kMiB));
+  CHECK_OK(cistern_pool_allocate(pool, 3 * kMiB, stream, &p));
+  CHECK(cistern_pool_allocate(pool, 2 * kMiB, stream, &p) == CISTERN_OUT_OF_MEMORY);
+  CHECK(strstr(cistern_last_error(), "may have 4.00 MiB in use") != NULL);
+  CHECK_OK(cistern_pool_set_limit(pool, UINT64_MAX));
+  CHECK_OK(cistern_free(a, p));
+  CHECK_OK(cistern_pool_destroy(pool));
+  CHECK(cistern_allocator_destroy(a) == CISTERN_INVALID_STATE);
+  CHECK(strstr(cistern_last_error(), "0 pools, 0 captures and 2 holds") != NULL);
+  CHECK_OK(cistern_unhold(whole));
+  CHECK_OK(cistern_unhold(hold));
+  CHECK(cistern_unhold(hold) == CISTERN_INVALID_HANDLE);
   CHECK_OK(cistern_allocator_destroy(a));
 }
 
@@ -432,6 +467,7 @@ int main(int count, char** arguments) {
   creation();
   blocks();
   pools();
+  holds();
   captures();
   statistics();
   if (real == NULL) {

@@ -42,6 +42,41 @@ TEST_CASE("with virtualSegments and no_split each block is a page of its own", "
   CHECK(takenOf(own.rig.sim()) == 0);
 }
 
+TEST_CASE("with one_handle each block is one page, which another process can open", "[pools]") {
+  PoolRig rig{"backing:pages"};
+  const Stream s = rig.stream();
+  MemPool pool(rig.pools, {.one_handle = true});
+  std::vector<void*> blocks;
+  for (const std::size_t bytes : {std::size_t{1000}, 3 * kMiB, 50 * kMiB, 2 * kMiB})
+    blocks.push_back(pool.allocate(bytes, s));
+  for (void* block : blocks) {
+    const auto exported = rig.allocator.exportBlock(block);
+    CHECK(exported->pages.size() == 1);
+    CHECK(exported->base == block);
+    CHECK(exported->pages.front().bytes == rig.allocator.getBaseAllocation(block).bytes);
+    rig.free(block);
+  }
+  const std::string refusal = refusalOf<PoolError>([&] {
+    MemPool both(rig.pools, {.allocator = virtualSegments(rig.sim()), .one_handle = true});
+  });
+  CHECK(refusal.find("one_handle") != std::string::npos);
+  CHECK_THROWS_AS(MemPool(rig.pools, {.location = Location::kHost, .one_handle = true}), PoolError);
+}
+
+TEST_CASE("where memory comes in segments, one_handle gives each block a malloc", "[pools]") {
+  PoolRig rig{"backing:segments"};
+  const Stream s = rig.stream();
+  MemPool pool(rig.pools, {.one_handle = true});
+  const std::uint64_t before = countOf(rig.sim(), Call::kMalloc);
+  void* const a = pool.allocate(1000, s);
+  void* const b = pool.allocate(1000, s);
+  CHECK(countOf(rig.sim(), Call::kMalloc) - before == 2);
+  CHECK(rig.allocator.getBaseAllocation(a).base == a);
+  CHECK(rig.allocator.getBaseAllocation(b).base == b);
+  rig.free(a);
+  rig.free(b);
+}
+
 TEST_CASE("the pages of virtualSegments never move, however short memory is", "[pools]") {
   VirtualPool own;
   const Stream s = own.rig.stream();

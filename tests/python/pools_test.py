@@ -186,3 +186,53 @@ def test_pools_sleep_and_wake(allocator):
         cistern.sleep()
     with pytest.raises(TypeError, match="a pool is needed, not str"):
         cistern.wake("pool")
+
+
+def test_a_limit_of_a_pool_is_said_by_its_name(allocator):
+    with allocator.pool(limit=8 * MIB) as pool:
+        block = pool.allocate(6 * MIB)
+        with pytest.raises(cistern.OutOfMemoryError, match=rf"{pool.id.uid}.* may have 8.00 MiB in use"):
+            pool.allocate(3 * MIB)
+        pool.set_limit(None)
+        allocator.free(pool.allocate(30 * MIB))
+        allocator.free(block)
+        with pytest.raises(cistern.InvalidArgumentError):
+            pool.set_limit(-1)
+
+
+def test_one_handle_gives_each_block_a_segment(allocator):
+    with allocator.pool(one_handle=True) as pool:
+        blocks = [pool.allocate(size) for size in (1000, 3 * MIB)]
+        assert [allocator.base_allocation(block)[0] for block in blocks] == blocks
+        for block in blocks:
+            allocator.free(block)
+
+
+def test_held_memory_does_not_go_back(allocator):
+    block = allocator.allocate(24 * MIB)
+    with allocator.hold(block, 24 * MIB) as hold:
+        assert "Hold" in repr(hold)
+        allocator.free(block)
+        allocator.empty_cache()
+        assert allocator.stats().all.reserved_bytes.current >= 24 * MIB
+        assert allocator.allocate(24 * MIB) == block
+        allocator.free(block)
+    allocator.empty_cache()
+    assert allocator.stats().all.reserved_bytes.current == 0
+    with pytest.raises(cistern.InvalidArgumentError, match="none lies at"):
+        allocator.hold(block, MIB)
+
+
+def test_a_held_pool_stays_with_its_memory(allocator):
+    pool = allocator.pool()
+    allocator.free(pool.allocate(24 * MIB))
+    hold = pool.hold()
+    pool.empty_cache()
+    assert pool.use_count == 2
+    pool.destroy()
+    allocator.empty_cache()
+    assert allocator.stats().all.reserved_bytes.current >= 24 * MIB
+    hold.release()
+    hold.release()
+    allocator.empty_cache()
+    assert allocator.stats().all.reserved_bytes.current == 0

@@ -19,6 +19,7 @@ void Pool::open(MempoolId_t id, const PoolTraits& traits, const SizeRules& rules
   rules_ = &rules;
   memory_ = memory;
   lends = false;
+  limit = traits.limit;
   stage_.store(Stage::kLive, std::memory_order_release);
 }
 

@@ -100,6 +100,15 @@ class Pool {
     const MutexLock lock(mutex_);
     return heaps_;
   }
+  /// What its blocks take, allocated or waiting for queued work. Takes the lock of each heap.
+  std::uint64_t busyBytes() const {
+    std::uint64_t bytes = 0;
+    forEachHeap([&](Heap& heap) {
+      const MutexLock lock(heap.mutex());
+      bytes += heap.busyBytes();
+    });
+    return bytes;
+  }
   /// Calls visit(Heap&) for each, without the lock. Heaps that come meanwhile are visited too. Pre:
   /// none goes meanwhile.
   template <class Visit>
@@ -140,6 +149,8 @@ class Pool {
   /// PoolTable::setLends (core.hpp) changes it.
   std::atomic<bool> lends{false};
   bool lendsNow() const { return lends && stage() == Stage::kLive; }
+  /// The most that its blocks may take (paths/pool_limit.cpp).
+  std::atomic<std::uint64_t> limit{UINT64_MAX};
 
   /// Whether its memory is away for a while (allocator/sleep): it serves no request, and no
   /// capture, checkpoint or export. Changes under the page backing's lock, or to true before it is

@@ -167,6 +167,8 @@ OutOfMemoryReport describe(Engine& engine, const Request& request) {
   report.rounded = std::max(request.rounded(), request.bytes);
   report.alignment = request.alignment();
   report.pool = request.pool->id();
+  report.pool_limit = request.pool->limit;
+  if (report.pool_limit != UINT64_MAX) report.pool_in_use = request.pool->busyBytes();
   report.stream = request.stream;
   report.captured = request.capture != nullptr;
   report.limit = engine.limit.limit();

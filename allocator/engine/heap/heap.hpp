@@ -241,6 +241,8 @@ class alignas(64) Heap : public HeapIdentity {
   /// heap has no pages, or segment, for other heaps. If the index has left blocks out, the function
   /// does nothing; callers need not check that.
   void withdraw() noexcept CISTERN_REQUIRES(mutex());
+  /// Ends that: memory that was held in place may go to other heaps again.
+  void offer() noexcept CISTERN_REQUIRES(mutex()) { (void)attend(); }
   /// withdraw(), if the heap has no pages, or segment, for other heaps.
   void withdrawIfEmpty() noexcept CISTERN_REQUIRES(mutex());
 

@@ -164,6 +164,13 @@ void PageBacking::letGo(HeldMemory& by, HoldCounts::Kind kind) noexcept {
   if (by.mappings.empty()) return;
   const MutexLock lock(mutex_);
   for (Mapping* mapping : by.mappings) state_.table.letGo(*mapping, kind);
+  if (kind == FixedHold::kKind) {
+    for (const Mapping* mapping : by.mappings) {
+      Heap& heap = *mapping->range->home;
+      const MutexLock heap_lock(heap.mutex());
+      heap.offer();
+    }
+  }
   by.mappings.clear();
 }
 
@@ -381,7 +388,8 @@ void auditBlock(const PageRange& range, const Block& block) {
     CISTERN_CHECK(there != block.isHole());
     const bool within =
         there && mapping->place() >= block.address() && mapping->placeEnd() <= block.end();
-    CISTERN_CHECK(!heap.withdrawn() || !block.isFree() || !within);
+    const bool held = heap.pool().isHeld() || (there && mapping->holds.fixed != 0);
+    CISTERN_CHECK(!heap.withdrawn() || !block.isFree() || !within || held);
   }
 }
 

@@ -113,11 +113,23 @@ inline Block& allocateFrom(Engine& engine, Heap& heap, ThreadCache* cache, const
 
 inline void* pointerTo(const Block& block) { return toPointer(deviceAddress(block)); }
 
+template <bool kAligned>
+Block& allocateInPool(Engine& engine, Heap* heap, const Request& request) {
+  const bool limited = request.pool->limit != UINT64_MAX;
+  if (limited) [[unlikely]]
+    requireRoomWithin(engine, request);
+  Block& block = heap ? allocateFrom<kAligned>(engine, *heap, nullptr, request)
+                      : miss(engine, nullptr, request);
+  if (limited) [[unlikely]]
+    (void)keptWithin(engine, request, pointerTo(block));
+  return block;
+}
+
 template <bool kAligned = false>
 Block& allocateIn(Engine& engine, const Request& request) {
   Heap* const heap = engine.heaps.find(*request.pool, request.stream);
+  if (!request.pool->isDefault()) return allocateInPool<kAligned>(engine, heap, request);
   if (heap == nullptr) return miss(engine, nullptr, request);
-  if (!request.pool->isDefault()) return allocateFrom<kAligned>(engine, *heap, nullptr, request);
   ThreadCache* const cache = engine.caches.mine(heap->stream());
   return allocateFrom<kAligned>(engine, *heap, cache ? cache : engine.caches.open(*heap), request);
 }
@@ -143,6 +155,9 @@ inline void* allocateCaptured(Engine& engine, Request&& request, const Route& ro
   request.capture = route.capture.get();
   request.part = route.part;
   refuseBeyondDevice(engine, request);
+  const bool limited = request.pool->limit != UINT64_MAX;
+  if (limited) [[unlikely]]
+    requireRoomWithin(engine, request);
   Heap& heap = heapFor(engine, request);
   Block* block = nullptr;
   {
@@ -157,6 +172,8 @@ inline void* allocateCaptured(Engine& engine, Request&& request, const Route& ro
     freeAt(engine, toAddress(pointer), nullptr);
     throw;
   }
+  if (limited) [[unlikely]]
+    return keptWithin(engine, request, pointer);
   return pointer;
 }
 

@@ -30,6 +30,15 @@ Heap& heapFor(Engine& engine, const Request& request);
 /// given back; std::bad_alloc; what a callback or a pool's source throws.
 Block& fallBack(Engine& engine, Heap& heap, const Request& request, bool searched = false);
 
+// ---- A pool's limit (Pools::setLimit) ----------------------------------------------------------
+
+/// Throws OutOfMemory if the limit has no room for the request. It waits for queued work first,
+/// except for a capture, and asks the program's callbacks. Throws what they throw.
+void requireRoomWithin(Engine& engine, const Request& request);
+/// Keeps the block if the pool is within its limit with it. Otherwise other threads have allocated
+/// meanwhile: frees it and throws OutOfMemory.
+void* keptWithin(Engine& engine, const Request& request, void* pointer);
+
 // ---- Host memory for what the device has no room for (overflow.cpp). Beside a stream's heap in a
 // pool lies another, of pages of host memory, which holds such blocks. A large block there has
 // pages of the device as far as there are some, and pages of the host for the rest

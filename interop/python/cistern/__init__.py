@@ -10,8 +10,9 @@
         print(allocator.stats().all.reserved_bytes.peak)
 
 Memory     Allocator (of one device), default() (the process's shared one),
-           Buffer, Pool (memory kept apart), Pinned and PinnedBuffer (host
-           memory for copies); sleep() and wake() of pools
+           Buffer, Pool (memory kept apart), Hold (memory that stays where
+           it is), Pinned and PinnedBuffer (host memory for copies);
+           sleep() and wake() of pools
 Work       Stream; Capture (the memory of a graph)
 Figures    Statistics, PinnedStatistics, MemoryInfo, Overflow;
            Allocator.snapshot()
@@ -58,6 +59,7 @@ from .errors import (CisternError, DeviceError, FileError, HostOutOfMemoryError,
                      OutOfMemoryError, Status)
 from .label import label
 from .pinned import Pinned, PinnedBuffer, PinnedStatistics
+from .hold import Hold
 from .pool import Pool, PoolId
 from .replay import Replay, ReplayError, replay, replay_all
 from .report import ReportError, report
@@ -72,7 +74,7 @@ __version__: str = _text_of(_lib.cistern_version_string())
 
 __all__ = [
     "Allocator", "Buffer", "Capture", "CisternError", "Conf", "Contents", "DeviceError", "FileError",
-    "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
+    "Hold", "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
     "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "LabelUsage", "Location", "MemoryInfo", "NoDeviceError",
     "NotSupportedError", "OutOfMemoryError", "Overflow", "PageCounts", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
     "PoolId", "Replay", "ReplayError", "ReportError", "SleepReport", "Stat", "StatGroup", "Statistics",

@@ -27,7 +27,7 @@ class PoolIdStruct(Structure):
 
 class PoolOptions(Structure):
     _fields_ = [("size", c_size_t), ("use_on_oom", c_int32), ("no_split", c_int32), ("location", c_int32),
-                ("unused", c_int32)]
+                ("one_handle", c_int32)]
 
 
 class SleepReportStruct(Structure):
@@ -99,6 +99,8 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "register_stream": (_HANDLE, _HANDLE),
     "forget_stream": (_HANDLE, _HANDLE),
     "empty_cache": (_HANDLE,),
+    "hold": (_HANDLE, _HANDLE, c_size_t, _OUT),
+    "unhold": (_HANDLE,),
     "block_size": (_HANDLE, _HANDLE, POINTER(c_size_t)),
     "location_of": (_HANDLE, _HANDLE, POINTER(c_int)),
     "host_bytes_in": (_HANDLE, _HANDLE, POINTER(c_uint64)),
@@ -115,6 +117,8 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "pool_allocate": (_HANDLE, c_size_t, _HANDLE, _OUT),
     "pool_allocate_aligned": (_HANDLE, c_size_t, c_size_t, _HANDLE, _OUT),
     "pool_empty_cache": (_HANDLE,),
+    "pool_set_limit": (_HANDLE, c_uint64),
+    "pool_hold": (_HANDLE, _OUT),
     "pool_scope_begin": (_HANDLE,),
     "pool_scope_end": (_HANDLE,),
     "pool_stream_scope_begin": (_HANDLE, _HANDLE),

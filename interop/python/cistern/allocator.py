@@ -15,6 +15,7 @@ from .buffer import Buffer
 from .capture import Capture
 from .errors import CisternError, InvalidStateError
 from .pinned import Pinned
+from .hold import Hold
 from .pool import Pool
 from .stream import Stream
 
@@ -125,6 +126,15 @@ class Allocator(Observed):
         """Returns wholly free memory to the device."""
         check(lib.cistern_empty_cache(self._owned.value))
 
+    def hold(self, address: SupportsIndex, size: SupportsIndex) -> Hold:
+        """Holds the `size` bytes from `address` on until the release, for a library that registers them:
+        behind each address stays the memory that lies there now, also when blocks there are freed and
+        others are placed. It neither moves nor sleeps, and does not go back to the device; whole pages and
+        segments do so. Any of it may be allocated or free. InvalidArgumentError where no memory lies in
+        some of the range, or another segment begins. InvalidStateError while its pool sleeps."""
+        return Hold(self._owned, lib.cistern_hold, self._owned.value, _arguments.whole(address, "address"),
+                    _arguments.whole(size, "size"))
+
     def block_size(self, address: SupportsIndex) -> int:
         """The usable bytes of the allocated block at `address`. InvalidPointerError if there is none."""
         size = ctypes.c_size_t()
@@ -169,12 +179,16 @@ class Allocator(Observed):
         return Pinned(self._owned)
 
     def pool(self, *, use_on_oom: bool = False, no_split: bool = False,
-             location: Location = Location.DEVICE) -> Pool:
+             location: Location = Location.DEVICE, one_handle: bool = False,
+             limit: Optional[SupportsIndex] = None) -> Pool:
         """A new pool: memory that is kept apart. `use_on_oom`: the default pool takes memory from it
-        rather than be out of memory; `no_split`: each block has a segment of its own. `location`:
-        Location.HOST for a pool in the host's memory, which the device reaches over the bus. That is an
-        InvalidStateError with either of the two, and where the device makes no such memory."""
-        return Pool(self._owned, use_on_oom=use_on_oom, no_split=no_split, location=location)
+        rather than be out of memory; `no_split`: each block has a segment of its own; `one_handle`: the
+        same, and the segment is one handle of the driver, for libraries that look at the first handle of
+        a range only (2 MiB at least a block). `location`: Location.HOST for a pool in the host's memory,
+        which the device reaches over the bus. That is an InvalidStateError with any of the three, and
+        where the device makes no such memory. `limit`: the most bytes of blocks in use (Pool.set_limit)."""
+        return Pool(self._owned, use_on_oom=use_on_oom, no_split=no_split, location=location,
+                    one_handle=one_handle, limit=limit)
 
     def capture(self, stream: StreamLike, pool: Optional[Pool] = None) -> Capture:
         """Provides the memory for the capture that records `stream`. Memory that is allocated on

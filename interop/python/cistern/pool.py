@@ -13,6 +13,7 @@ from ._native import PoolIdStruct, PoolOptions, check, lib, made
 from ._owned import Open, Owned, Scoped, check_block, handed_out, owner, state
 from .buffer import Buffer
 from .errors import CisternError
+from .hold import Hold
 from .sleeping import SleepReport, WakeReport, sleep, wake
 
 
@@ -30,24 +31,35 @@ def id_by(call: Callable[[int, Any], int], handle: int) -> PoolId:
     return PoolId(struct.uuid, struct.uid)
 
 
+def _limit(limit: Optional[SupportsIndex]) -> int:
+    return (1 << 64) - 1 if limit is None else _arguments.whole(limit, "limit")
+
+
 class Pool(Scoped):
     """Made by Allocator.pool. `use_on_oom`: the default pool takes memory from it rather than be
-    out of memory; `no_split`: each block has a segment of its own; `location`: Location.HOST for memory
-    of the host's, which goes with neither of the two.
+    out of memory; `no_split`: each block has a segment of its own; `one_handle`: the same, and the
+    segment is one handle of the driver, for libraries that look at the first handle of a range only;
+    `location`: Location.HOST for memory of the host's, which goes with none of the three; `limit`: as
+    set_limit's.
 
     It is destroyed by destroy(), at the end of a `with`, or when nothing refers to it. Its blocks stay
     valid then, and are freed as before. Any use of it after that is an InvalidHandleError.
     """
 
     def __init__(self, allocator: Owned, *, use_on_oom: bool = False, no_split: bool = False,
-                 location: Location = Location.DEVICE) -> None:
+                 location: Location = Location.DEVICE, one_handle: bool = False,
+                 limit: Optional[SupportsIndex] = None) -> None:
         self._allocator = owner(allocator, "a Pool", "Allocator.pool")
         options = PoolOptions(size=ctypes.sizeof(PoolOptions),
                               use_on_oom=_arguments.flag(use_on_oom, "use_on_oom"),
                               no_split=_arguments.flag(no_split, "no_split"),
-                              location=_arguments.location(location))
+                              location=_arguments.location(location),
+                              one_handle=_arguments.flag(one_handle, "one_handle"))
+        most = _limit(limit)
         handle = made(lib.cistern_pool_create, allocator.value, ctypes.byref(options))
         self._owned = Owned("a pool", handle, lib.cistern_pool_destroy, handle, parent=allocator)
+        if limit is not None:
+            check(lib.cistern_pool_set_limit(handle, most))
 
     @property
     def id(self) -> PoolId:
@@ -83,6 +95,17 @@ class Pool(Scoped):
     def empty_cache(self) -> None:
         """Returns its wholly free memory to the device, except the memory of a capture."""
         check(lib.cistern_pool_empty_cache(self._owned.value))
+
+    def set_limit(self, limit: Optional[SupportsIndex]) -> None:
+        """The most bytes of blocks that the pool may have in use: those that the program holds, and those
+        that wait for queued work. A request beyond that is an OutOfMemoryError that names the pool.
+        None: no limit."""
+        check(lib.cistern_pool_set_limit(self._owned.value, _limit(limit)))
+
+    def hold(self) -> Hold:
+        """Holds all of the pool's memory where it is, present and future, as Allocator.hold does. Until
+        the release the pool stays, too."""
+        return Hold(self._owned, lib.cistern_pool_hold, self._owned.value)
 
     def scope(self) -> ContextManager[Pool]:
         """Until the end, the calling thread's allocations on any stream come from the pool. Scopes
