@@ -9,6 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake" / "lint"))
 sys.dont_write_bytecode = True
 
+import codefont
 import floors
 import length
 import links
@@ -144,6 +145,33 @@ class Planted(unittest.TestCase):
         for link in ["a.md", "#some-heading", "https://example.org/x", "../docs"]:
             self.assert_clean(links, "docs/a.md", f"# Some heading\n[x]({link})\n")
         self.assert_clean(links, "docs/a.md", "```\n[x](none.md)\n```\n`[&](auto)`\n")
+
+    def test_code_font_for_what_does_not_exist_is_found(self):
+        for name, text in [
+            ("allocator/base/option_table.cpp",
+             'OptionRow kTable[] = {\n    {"recycle", "", Rule{{"budget", "off"}}, "Whether"},\n'
+             '    {"max_split_size", "max_split_size_mb", Rule{}, "Free"},\n'
+             '    {"history_stacks", "", SwitchRule{}, "Whether"},\n};\n'),
+            ("include/cistern/a.hpp", "namespace cistern { struct Pool { void* allocate(); }; }  // once take()\n"
+                                      "int cistern_free(void*);\n"),
+            ("interop/a.cpp", 'add("--fit"); getenv("CISTERN_CONF"); policies("torch-rules", "sampled");\n'),
+            ("tests/a.cpp", 'getenv("CISTERN_OLD"); add("--old"); cistern_old(); DeviceWork work;\n'),
+        ]:
+            (self.top / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.top / name).write_text(text)
+        for code in ["recycle:never", "recycled:off", "max_split_size_kb:20", "CISTERN_CONF=sampled:off", "--never", "--old",
+                     "cistern replay --never", "CISTERN_OLD", "CISTERN_OLD=1 ./app", "Pool::take()", "take", "cistern_old",
+                     "cistern::Pool::give()", "b.hpp", "base/a.hpp", "allocator/none", "torch-none",
+                     "cistern replay\n--never"]:
+            self.assert_found(codefont, "docs/a.md", f"One\nand `{code}`.\n", 2)
+        for code in ["recycle:off", "CISTERN_CONF=recycle:budget,history_stacks:True", "max_split_size_mb:20", "--fit",
+                     "cistern replay it.trace --fit", "CISTERN_CONF", "Pool::allocate(64)", "cistern_free", "DeviceWork",
+                     "a.hpp", "cistern/a.hpp", "base", "torch-rules", "sampled:7000", "cudaMalloc", "git --never",
+                     "NCCL_GRAPH_REGISTER=0", "torch.cuda.none()", "/usr/lib/none.so", "history-PID-N.trace", "4096",
+                     "1.5 GB"]:
+            self.assert_clean(codefont, "README.md", f"One\nand `{code}`.\n")
+        self.assert_clean(codefont, "docs/a.md", "```\n`none`\n```\n\n    `none`\n")
+        self.assert_clean(codefont, "allocator/README.md", "`none`\n")
 
     def test_an_unfinished_place_is_found(self):
         self.assert_found(words, "bench/a.cpp", "// TODO: finish\n", 1)
