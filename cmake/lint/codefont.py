@@ -11,6 +11,7 @@ The code is what is built, without tests and comments, and the files of CMake. W
 because tests/docs runs it, and so are lines of other programs. OTHERS knows names of other projects by rule.
 """
 
+import pathlib
 import re
 
 import sources
@@ -70,7 +71,7 @@ class Known:
         folders = {path.rsplit("/", n)[0] for path in paths for n in range(1, path.count("/") + 1)}
         self.places = {place[at:] for place in folders | set(paths)
                        for at in [0, *(slash.end() for slash in re.finditer("/", place))]}
-        self.code, self.words, self.options = set(), set(), {}
+        self.code, self.words, self.options = set(), {path.stem for path in map(pathlib.PurePosixPath, paths)}, {}
         for path in sources.files(top):
             if path.suffix in NO_TEXT or str(path) in SELF or path.parts[0] == "docs":
                 continue
@@ -86,7 +87,8 @@ class Known:
                                 for name in (ROW.match(row) or re.match("()()", row)).groups() if name}
 
     def has_word(self, word):
-        if OTHERS.fullmatch(word) or word.startswith("handles_") and word[8:] in self.words:
+        made = re.match(r"(?:handles|bench)_", word)  # CMake makes these names of a library's, or a file's
+        if OTHERS.fullmatch(word) or made and word[made.end():] in self.words:
             return True
         return word in (self.code if "cistern" in word.lower() else self.words)
 
