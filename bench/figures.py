@@ -153,10 +153,6 @@ def each(figures, value):
     return [[rows[0]["trace"], *map(value, rows)] for rows in zip(*columns)]
 
 
-def efficiency(figures):
-    return table(["efficiency, %", *HOW], each(figures, lambda row: percent(row["efficiency"])))
-
-
 def device_time(figures):
     rows = each(figures, lambda row: f"{row['modelled_device_ms']:.1f}")
     takes = [f"{row['program_ms'] / 1e3:.2g} s" for row in figures.all(*LAG)]
@@ -217,7 +213,7 @@ def paths(_):
 
 
 TABLES = {"reserves": reserves, "later": later, "sample": sample, "rounds": rounds,
-          "kept-rounds": kept_rounds, "efficiency": efficiency, "device-ms": device_time, "fits": fits,
+          "kept-rounds": kept_rounds, "device-ms": device_time, "fits": fits,
           "page-sizes": page_sizes, "made-up": made_up, "paths": paths}
 
 
@@ -248,6 +244,9 @@ def sentences(figures):
         shares = [row["modelled_device_ms"] / row["program_ms"] for row in figures.all(*policy, *LAG)]
         yield "README.md, docs/benchmarks.md", (f"under {title} a program waits {percent(min(shares))} to "
                                                 f"{percent(max(shares))} % of its time for the driver")
+    for name in ("eager", "plain"):
+        used = [row["efficiency"] for row in figures.all(*HOW[name], *LAG)]
+        yield "docs/pages.md", f"{name} has {percent(min(used))} to {percent(max(used))} % in use"
     least = min(row["fit"] for row in figures.all("--gpu-lag-us", "100000", "--fit"))
     yield "docs/benchmarks.md", (f"within a cap each is served in at most {percent(1 / least - 1)} % "
                                  "more than it asks for")
