@@ -106,12 +106,6 @@ def sample(figures):
     return f"```\n{rows}\n```"
 
 
-def rounds(figures):
-    rows = [[row["trace"], *map(calls, row["calls_by_round"])]
-            for row in figures.all(*LAG, "--repeat", "5")]
-    return table(["calls to the device", "round 1", "2", "3", "4", "5"], rows)
-
-
 def behind_a_block(text, times):
     """The trace `times` over, behind a block a stream that lives to the end."""
     events = [line.split() for line in text.splitlines() if line[:2] in ("a ", "f ")]
@@ -160,21 +154,6 @@ def device_time(figures):
                  [[*row, time] for row, time in zip(rows, takes)])
 
 
-def fits(figures):
-    far = ["--gpu-lag-us", "100000", "--fit"]
-    rows = [[own["trace"], percent(own["fit"]), percent(plain["fit"])]
-            for own, plain in zip(figures.all(*far), figures.all(*PLAIN, *far))]
-    return table(["fit, %", "default", "plain"], rows)
-
-
-def page_sizes(figures):
-    columns = [figures.all(*how, *LAG) for how in
-               ([], ["--page-size", "8MiB"], ["--page-size", "16MiB"], ["--page-size", "20MiB"])]
-    stranded = [[rows[0]["trace"], *(percent(1 - row["efficiency"]) for row in rows)]
-                for rows in zip(*columns)]
-    return table(["stranded, %", "by the rule", "8 MiB always", "16 MiB", "20 MiB"], stranded)
-
-
 def made_up(figures):
     """Means by kind, the peers as in the table of README.md."""
     programs = [word for seeds in MADE_UP for word in ("--generate", "all:" + seeds)]
@@ -212,9 +191,8 @@ def paths(_):
     return table(["path", "instructions", "locks", "calls to the device"], rows)
 
 
-TABLES = {"reserves": reserves, "later": later, "sample": sample, "rounds": rounds,
-          "kept-rounds": kept_rounds, "device-ms": device_time, "fits": fits,
-          "page-sizes": page_sizes, "made-up": made_up, "paths": paths}
+TABLES = {"reserves": reserves, "later": later, "sample": sample, "kept-rounds": kept_rounds, "device-ms": device_time,
+          "made-up": made_up, "paths": paths}
 
 
 # ---- The picture ---------------------------------------------------------------------------------
@@ -247,16 +225,13 @@ def sentences(figures):
     for name in ("eager", "plain"):
         used = [row["efficiency"] for row in figures.all(*HOW[name], *LAG)]
         yield "docs/pages.md", f"{name} has {percent(min(used))} to {percent(max(used))} % in use"
-    least = min(row["fit"] for row in figures.all("--gpu-lag-us", "100000", "--fit"))
-    yield "docs/benchmarks.md", (f"within a cap each is served in at most {percent(1 / least - 1)} % "
-                                 "more than it asks for")
+    for title, how in [("default", []), ("plain", PLAIN)]:
+        least = min(row["fit"] for row in figures.all(*how, "--gpu-lag-us", "100000", "--fit"))
+        yield "docs/pages.md", (f"within a cap each is served in at most {percent(1 / least - 1)} % "
+                                                    f"more than it asks for: {title}")
     for own, peer in zip(figures.all_of(LATER, *LAG), figures.all_of(LATER, *PEERS[1], *LAG)):
         yield "docs/benchmarks.md", (f"{own['trace']}: {percent(own['efficiency'])} % in use, "
                                      f"{percent(peer['efficiency'])} % under expandable segments")
-    rounds4, rounds5 = (figures.all(*LAG, "--repeat", times) for times in ("4", "5"))
-    mapping = [last["trace"] for before, last in zip(rounds4, rounds5)
-               if last["device_calls"]["map"] > before["device_calls"]["map"]]
-    yield "docs/pages.md", f"pages are mapped in the fifth round by {', '.join(mapping) or 'no program'}"
     for order, which in [("true", "oldest"), ("false", "youngest")]:
         row = figures.one("llama_generate", "--conf", TORCH_OPTIONS + order)
         yield "docs/decisions.md", (f"llama_generate, ties towards the {which} segment: "
