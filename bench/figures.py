@@ -228,7 +228,7 @@ def sentences(figures):
     for title, how in [("default", []), ("plain", PLAIN)]:
         least = min(row["fit"] for row in figures.all(*how, "--gpu-lag-us", "100000", "--fit"))
         yield "docs/pages.md", (f"within a cap each is served in at most {percent(1 / least - 1)} % "
-                                                    f"more than it asks for: {title}")
+                               f"more than it asks for: {title}")
     for own, peer in zip(figures.all_of(LATER, *LAG), figures.all_of(LATER, *PEERS[1], *LAG)):
         yield "docs/benchmarks.md", (f"{own['trace']}: {percent(own['efficiency'])} % in use, "
                                      f"{percent(peer['efficiency'])} % under expandable segments")
