@@ -51,6 +51,14 @@ def pools(allocator: cistern.Allocator, stream: cistern.Stream) -> cistern.PoolI
     users: int = pool.use_count
     assert users == 1
     pool.empty_cache()
+    registered: cistern.Pool = allocator.pool(one_handle=True, limit=64 * MIB)
+    address: int = registered.allocate(MIB, stream)
+    held: cistern.Hold = allocator.hold(address, MIB)
+    with held, registered.hold():
+        registered.set_limit(None)
+        allocator.free(address)
+    held.release()
+    registered.destroy()
     name: cistern.PoolId = pool.id
     both: Tuple[int, int] = (name.uuid, name.uid)
     assert both == name

@@ -11,7 +11,7 @@ from ._owned import Owned, Scoped, state
 class Hold(Scoped):
     """Made by Allocator.hold and Pool.hold. Until its release, behind each address stays the memory that
     lies there now, whatever is freed and allocated. It ends by release(), at the end of a `with`, or when
-    nothing refers to it."""
+    nothing refers to it. While there is one, its allocator cannot be destroyed: InvalidStateError."""
 
     def __init__(self, allocator: Owned, begin: Callable[..., int], *arguments: Any) -> None:
         handle = made(begin, *arguments)
