@@ -60,11 +60,15 @@ def release(handle):
 
 
 def behind(address, size):
-    """The handles behind each 2 MiB of the range."""
+    """The handle behind each 2 MiB of the range, and the place in it; None where nothing is mapped."""
     handles = []
     for at in range(address & ~(2 * MIB - 1), address + size, 2 * MIB):
-        handles.append((retained(at), at - address_range(at)[0]))
-        release(handles[-1][0])
+        handle = u64()
+        if driver.cuMemRetainAllocationHandle(ctypes.byref(handle), void_p(at)) != 0:
+            handles.append(None)
+            continue
+        handles.append((handle.value, at - address_range(at)[0]))
+        release(handle.value)
     return handles
 
 
@@ -83,19 +87,14 @@ def imported(descriptor):
 _mapped = {}
 
 
-def map_first(handle, size):
-    """Maps the handle, as much of it as there is, where `size` bytes have room. What lies beyond stays as
-    it was: another import, or nothing."""
+def map_first(handle, length, size):
+    """Maps the handle, of `length` bytes, where `size` bytes have room. Nothing lies beyond it."""
     room = (size + 2 * MIB - 1) & ~(2 * MIB - 1)
     base = u64()
     call("cuMemAddressReserve", ctypes.byref(base), size_t(room), size_t(0), u64(0), u64(0))
-    length = room
-    while driver.cuMemMap(u64(base.value), size_t(length), size_t(0), u64(handle), u64(0)) != 0:
-        length = (length // 2) & ~(2 * MIB - 1)
-        if length == 0:
-            raise RuntimeError("cuMemMap")
+    call("cuMemMap", base, size_t(length), size_t(0), u64(handle), u64(0))
     access = AccessDesc(1, 0, 3)
-    call("cuMemSetAccess", u64(base.value), size_t(length), ctypes.byref(access), size_t(1))
+    call("cuMemSetAccess", base, size_t(length), ctypes.byref(access), size_t(1))
     release(handle)
     _mapped[base.value] = length, room
     return base.value

@@ -34,7 +34,21 @@ with cistern.Allocator("cuda") as allocator:
 # As UCX's cuda_ipc does: the range of the address, and the handle that lies there first, are all that the
 # other process gets.
 TRANSFER = HEAD + """
-import array, random, socket
+import random, signal, socket, traceback
+
+def child(work, end, others):
+    process = os.fork()
+    if process == 0:
+        signal.alarm(240)
+        try:
+            others.close()
+            start()
+            work(end)
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    return process
 
 def exporter(to, one_handle):
     random.seed(70)
@@ -45,10 +59,10 @@ def exporter(to, one_handle):
             block = pool.allocate(size)
             fill(block, size, number)
             handle = retained(block)
-            base = address_range(block)[0]
+            base, length = address_range(block)
             descriptor = export(handle)
             release(handle)
-            message = b"".join(value.to_bytes(8, "little") for value in (block - base, size, number))
+            message = b"".join(value.to_bytes(8, "little") for value in (block - base, length, size, number))
             socket.send_fds(to, [message], [descriptor])
             os.close(descriptor)
             if to.recv(1) != b"k":
@@ -60,11 +74,11 @@ def importer(of):
     random.seed(71)
     wrong = right = 0
     for _ in range(TRANSFERS):
-        message, (descriptor,), _, _ = socket.recv_fds(of, 24, 1)
-        offset, size, number = (int.from_bytes(message[at:at + 8], "little") for at in (0, 8, 16))
+        message, (descriptor,), _, _ = socket.recv_fds(of, 32, 1)
+        offset, length, size, number = (int.from_bytes(message[at:at + 8], "little") for at in (0, 8, 16, 24))
         handle = imported(descriptor)
         os.close(descriptor)
-        at = map_first(handle, offset + size)
+        at = map_first(handle, length, max(length, offset + size))
         places = [0, size - 4] + [random.randrange(size // 4) * 4 for _ in range(30)]
         good = all(word(at + offset + place) == number for place in places)
         right, wrong = right + good, wrong + (not good)
@@ -74,21 +88,12 @@ def importer(of):
 
 for one_handle in (True, False):
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    child = os.fork()
-    if child == 0:
-        start()
-        exporter(theirs, one_handle)
-        os._exit(0)
     read, write = os.pipe()
-    second = os.fork()
-    if second == 0:
-        start()
-        os.write(write, repr(importer(ours)).encode())
-        os._exit(0)
-    os.waitpid(second, 0)
-    ours.close(), theirs.close()
-    os.waitpid(child, 0)
-    print("one_handle" if one_handle else "plain", *eval(os.read(read, 100)))
+    processes = [child(lambda end: exporter(end, one_handle), theirs, ours),
+                 child(lambda end: os.write(write, " ".join(map(str, importer(end))).encode()), ours, theirs)]
+    ours.close(), theirs.close(), os.close(write)
+    assert [os.waitpid(process, 0)[1] for process in processes] == [0, 0]
+    print("one_handle" if one_handle else "plain", os.read(read, 100).decode())
 """
 
 CACHE = HEAD + """
