@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The headers of AMD's libraries, out of the packages of a Debian suite:
 #
-#   tests/handles/hip/fetch_headers.sh MIRROR SUITE FOLDER
+#   tests/hip/handles/fetch_headers.sh MIRROR SUITE FOLDER
 #   cmake --preset release -DCISTERN_ROCM_HEADERS=FOLDER/usr/include
 #
 # MIRROR is the address of a Debian archive. SUITE: bookworm has hipSPARSE alone, trixie all but
