@@ -14,7 +14,7 @@ CONDITIONALS = re.compile(r"allocator/device/vendor/(?:alias|runtime_functions)\
                           r"|(?:tests|bench)/.*\.cuh?|include/cistern-cccl/.*|tests/cccl/.*"
                           r"|tests/gpu/cuda/loaded/signatures\.cpp|tests/torch_releases/fake_runtime/.*")
 HEADERS = re.compile(r"allocator/device/vendor/[^/]+\.hpp|(?:tests|bench)/.*\.cuh?"
-                     r"|interop/preload/.*|tests/preload/.*|tests/support/vendor_work/.*|tests/history/nvtx/.*|bench/meter/.*|tests/gpu/(?:cuda|hip)/.*|tests/hip/.*"
+                     r"|interop/preload/.*|tests/preload/.*|tests/support/vendor_work/.*|tests/history/nvtx/.*|bench/meter/.*|tests/gpu/cuda/.*|tests/hip/.*"
                      r"|handles/(?:cuda|hip)/.*|tests/handles/(?:cuda|cudss)/.*|bench/handles\.cpp"
                      r"|include/cistern-cccl/.*|tests/cccl/.*|tests/torch_releases/fake_runtime/.*")
 CONDITIONAL = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*(?:CUDA|HIP|__NVCC__)")
