@@ -230,6 +230,7 @@ struct Hooks {
   HookList<bool, Tidying> tidy{"setTidier", true};
   /// How much the tidier would find, in number: retired graphs, draining pools, and releases that
   /// observers were not told of. Whoever adds some counts it. A miss calls no tidier for nothing.
+  /// A tidier that keeps no count adds one for good.
   std::atomic<std::size_t> untidy{0};
 };
 

@@ -46,6 +46,7 @@ Serving::Serving(const Functions& driver, ContextOrder& order, Captures& capture
     });
     return gave;
   });
+  ++allocator.engine().hooks.untidy;  // for good: cooling memory is looked for at each miss
   recordForRun(allocator);
   if (options.overflow != 0) letOverflow(*this, options.overflow);
 }
