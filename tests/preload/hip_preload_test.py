@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import alike
 import runs
 
 # The same is expected of each under Cistern and without, but where the program says otherwise.
@@ -95,116 +96,21 @@ class Programs(unittest.TestCase):
         self.assertEqual(run.out.strip(), "0")
 
 
-class Cancelled(unittest.TestCase):
-    def test_a_thread_is_cancelled_in_the_driver_and_not_in_cistern(self):
-        for case in ("while_waiting", "while_launching", "while_allocating"):
-            for options in ([], ["--strict"]):
-                with self.subTest(case=case, options=options):
-                    ended = BENCH.alone("hip_cancel", case)
-                    self.assertEqual(ended.returncode, 0, ended.stderr)
-                    run = BENCH.run("hip_cancel", case, options=options)
-                    self.assertEqual(run.status, 0, run.err)
+class Cancelled(alike.Cancelled, unittest.TestCase):
+    program = "hip_cancel"
 
 
-class Pools(unittest.TestCase):
-    """Cistern stands in for the default pool of a device, as long as that is current and has no properties."""
-
-    def test_the_pool_that_the_program_has_chosen_is_asked(self):
-        for case in ("current", "access"):
-            with self.subTest(case=case):
-                ended = BENCH.alone("hip_pools", case)
-                self.assertEqual(ended.returncode, 0, ended.stderr)
-                run = BENCH.run("hip_pools", case)
-                self.assertEqual(run.status, 0, run.err)
-
-    def test_the_default_pool_says_of_itself_what_the_runtime_would(self):
-        for case in ("used", "reserved", "other_memory", "peaks", "trims", "wrong_values", "settings", "other_device",
-                     "of_two", "child"):
-            with self.subTest(case=case):
-                ended = BENCH.alone("hip_attributes", case)
-                self.assertEqual(ended.returncode, 0, ended.stderr)
-                run = BENCH.run("hip_attributes", case)
-                self.assertEqual(run.status, 0, run.err)
+class Pools(alike.Pools, unittest.TestCase):
+    program, attributes = "hip_pools", "hip_attributes"
 
 
-class Pressure(unittest.TestCase):
-    """A request is refused only where there is no room when Cistern has given back what it keeps."""
-
-    def pressed(self, case, options):
-        return BENCH.run("hip_pressure", case, options=options, extra={"FAKE_CAPACITY": str(256 << 20)})
-
-    def test_it_is_asked_for_again_when_another_thread_has_given_back(self):
-        for case in ("two_managed",):
-            for options in ([], ["--strict"]):
-                with self.subTest(case=case, options=options):
-                    run = self.pressed(case, options)
-                    self.assertEqual(run.status, 0, run.err)
-
-    def test_without_pages_of_the_host_it_is_refused_as_before_which_is_said(self):
-        run = self.pressed("too_much", ["--overflow", "512MiB"])
-        self.assertEqual(run.status, 0, run.err)
-        self.assertRegex(run.err, "cistern: overflow is off, and the program goes on without: .* has no pages of the host's")
-        self.assertEqual(run.process["out_of_memory"], 1)
-
-    def test_a_loop_without_work_waits_for_nothing(self):
-        for options in ([], ["--strict"]):
-            with self.subTest(options=options):
-                run = BENCH.run("hip_pressure", "loop_without_work", options=options)
-                self.assertEqual(run.status, 0, run.err)
-                self.assertLessEqual(run.process["reserved_peak_bytes"], 64 << 20)
-
-    def test_memory_that_work_uses_is_waited_for(self):
-        for options in ([], ["--strict"]):
-            with self.subTest(options=options):
-                run = BENCH.run("hip_pressure", "used_by_work", options=options)
-                self.assertEqual(run.status, 0, run.err)
-
-    def test_what_does_not_fit_is_refused(self):
-        run = self.pressed("too_much", [])
-        self.assertEqual(run.status, 0, run.err)
-        self.assertEqual(run.process["out_of_memory"], 1)
+class Pressure(alike.Pressure, unittest.TestCase):
+    program = "hip_pressure"
 
 
-class Order(unittest.TestCase):
-    """What is freed in use is in order before it is used again, for no more calls than it takes."""
-
-    def test_the_order_costs_what_it_must(self):
-        for case in ("without_work", "one_stream", "one_stream_that_is_waited_for", "two_streams",
-                     "two_streams_at_once", "no_more_than_that", "freed_in_a_capture"):
-            with self.subTest(case=case):
-                run = BENCH.run("hip_order", case)
-                self.assertEqual(run.status, 0, run.err)
-
-    def test_it_holds_between_threads_too(self):
-        for case in ("while_launching", "marker_after_marker", "while_waiting"):
-            with self.subTest(case=case):
-                run = BENCH.run("hip_order", case)
-                self.assertEqual(run.status, 0, run.err)
-
-    def random(self, case, seed, **more):
-        return BENCH.run("hip_order", case, extra={"SEED": str(seed), **more})
-
-    def test_random_programs_have_no_races(self):
-        for seed in range(30):
-            for case in ("random", "random_threads"):
-                for more in ({}, {"FAKE_HIP_VERSION": "90000000"}):
-                    with self.subTest(case=case, seed=seed, **more):
-                        run = self.random(case, seed, **more)
-                        self.assertEqual(run.status, 0, run.err)
-
-    def test_neither_have_those_with_little_memory(self):
-        moved = 0
-        for seed in range(30):
-            for case in ("random", "random_threads"):
-                with self.subTest(case=case, seed=seed):
-                    run = self.random(case, seed, FAKE_CAPACITY=str(24 << 20))
-                    self.assertEqual(run.status, 0, run.err)
-                    moved += run.process["out_of_memory"]
-        self.assertGreater(moved, 0)  # there was too little for some
-
-    def test_it_is_the_order_that_keeps_them_from_races(self):
-        found = sum(self.random("random", seed, FAKE_FORGETS_WAITS="1").status != 0 for seed in range(20))
-        self.assertGreaterEqual(found, 8)  # a program with one stream has none
+class Order(alike.Order, unittest.TestCase):
+    program, seeds = "hip_order", range(30)
+    kinds = ({}, {"FAKE_HIP_VERSION": "90000000"})
 
 
 class Traces(unittest.TestCase):
@@ -228,5 +134,5 @@ class Traces(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BENCH = runs.Bench(*sys.argv[1:5])
+    BENCH = runs.BENCH = runs.Bench(*sys.argv[1:5])
     unittest.main(argv=[sys.argv[0], *sys.argv[5:]])

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import alike
 import runs
 
 RUNTIMES = ["runtime_static", "runtime_shared"]
@@ -115,47 +116,13 @@ class Programs(unittest.TestCase):
                          1)
 
 
-class Cancelled(unittest.TestCase):
-    def test_a_thread_is_cancelled_in_the_driver_and_not_in_cistern(self):
-        for case in ("while_waiting", "while_launching", "while_allocating"):
-            for options in ([], ["--strict"]):
-                with self.subTest(case=case, options=options):
-                    ended = alone("cancel_program", case)
-                    self.assertEqual(ended.returncode, 0, ended.stderr)
-                    run = Run("cancel_program", case, options=options)
-                    self.assertEqual(run.status, 0, run.err)
+class Cancelled(alike.Cancelled, unittest.TestCase):
+    program = "cancel_program"
 
 
-class Pressure(unittest.TestCase):
-    """A request is refused only where there is no room when Cistern has given back what it keeps."""
-
-    def pressed(self, case, options):
-        return Run("pressure_program", case, options=options, extra={"FAKE_CAPACITY": str(256 << 20)})
-
-    def test_it_is_asked_for_again_when_another_thread_has_given_back(self):
-        for case in ("two_managed", "served_in_another_context"):
-            for options in ([], ["--strict"]):
-                with self.subTest(case=case, options=options):
-                    run = self.pressed(case, options)
-                    self.assertEqual(run.status, 0, run.err)
-
-    def test_a_loop_without_work_waits_for_nothing(self):
-        for options in ([], ["--strict"]):
-            with self.subTest(options=options):
-                run = Run("pressure_program", "loop_without_work", options=options)
-                self.assertEqual(run.status, 0, run.err)
-                self.assertLessEqual(run.process["reserved_peak_bytes"], 64 << 20)
-
-    def test_memory_that_work_uses_is_waited_for(self):
-        for options in ([], ["--strict"]):
-            with self.subTest(options=options):
-                run = Run("pressure_program", "used_by_work", options=options)
-                self.assertEqual(run.status, 0, run.err)
-
-    def test_what_does_not_fit_is_refused(self):
-        run = self.pressed("too_much", [])
-        self.assertEqual(run.status, 0, run.err)
-        self.assertEqual(run.process["out_of_memory"], 1)
+class Pressure(alike.Pressure, unittest.TestCase):
+    program = "pressure_program"
+    two_at_once = ("two_managed", "served_in_another_context")
 
 
 class Ipc(unittest.TestCase):
@@ -222,51 +189,11 @@ class Ipc(unittest.TestCase):
         self.assertEqual(run.process["handles_given"], 0)
 
 
-class Order(unittest.TestCase):
-    """What is freed in use is in order before it is used again, on the device, for no more calls than it takes."""
-
-    def test_the_order_costs_what_it_must(self):
-        for case in ("without_work", "one_stream", "one_stream_that_is_waited_for", "two_streams",
-                     "two_streams_at_once", "no_more_than_that", "freed_in_a_capture"):
-            with self.subTest(case=case):
-                run = Run("order_program", case)
-                self.assertEqual(run.status, 0, run.err)
-
-    def test_it_holds_between_threads_too(self):
-        for case in ("while_launching", "marker_after_marker", "while_waiting"):
-            with self.subTest(case=case):
-                run = Run("order_program", case)
-                self.assertEqual(run.status, 0, run.err)
+class Order(alike.Order, unittest.TestCase):
+    program = "order_program"
 
     def test_memory_goes_to_another_stream_or_back_behind_what_has_used_it(self):
-        for case in ("memory_that_moves", "memory_that_is_given_back"):
-            with self.subTest(case=case):
-                run = Run("order_program", case, extra={"FAKE_CAPACITY": str(96 << 20)})
-                self.assertEqual(run.status, 0, run.err)
-
-    def random(self, case, seed, **more):
-        return Run("order_program", case, extra={"SEED": str(seed), **more})
-
-    def test_random_programs_have_no_races(self):
-        for seed in range(40):
-            for case in ("random", "random_threads"):
-                with self.subTest(case=case, seed=seed):
-                    run = self.random(case, seed)
-                    self.assertEqual(run.status, 0, run.err)
-
-    def test_neither_have_those_with_little_memory(self):
-        moved = 0
-        for seed in range(40):
-            for case in ("random", "random_threads"):
-                with self.subTest(case=case, seed=seed):
-                    run = self.random(case, seed, FAKE_CAPACITY=str(24 << 20))
-                    self.assertEqual(run.status, 0, run.err)
-                    moved += run.process["out_of_memory"]
-        self.assertGreater(moved, 0)  # there was too little for some
-
-    def test_it_is_the_order_that_keeps_them_from_races(self):
-        found = sum(self.random("random", seed, FAKE_FORGETS_WAITS="1").status != 0 for seed in range(20))
-        self.assertGreaterEqual(found, 8)  # a program with one stream has none
+        self.expect_each(("memory_that_moves", "memory_that_is_given_back"), FAKE_CAPACITY=str(96 << 20))
 
 
 class Endings(unittest.TestCase):
@@ -437,5 +364,5 @@ class Children(unittest.TestCase):
 
 if __name__ == "__main__":
     COMMAND, LIBRARY, DRIVER, PROGRAMS = sys.argv[1:5]
-    BENCH = runs.Bench(COMMAND, LIBRARY, DRIVER, PROGRAMS)
+    BENCH = runs.BENCH = runs.Bench(COMMAND, LIBRARY, DRIVER, PROGRAMS)
     unittest.main(argv=[sys.argv[0], *sys.argv[5:]])

@@ -5,6 +5,8 @@ import os
 import subprocess
 import tempfile
 
+BENCH = None  # the Bench of a test that runs
+
 
 class Bench:
     """Where the command, the library, the fake of a vendor and the programs are."""

@@ -1,5 +1,9 @@
 // What programs of the tests ask of the fake HIP runtime beyond what HIP has. They take it by
 // dlsym.
+//
+// AMD's own runtime serves the same programs in tests/hip/run. This one is kept because it has
+// virtual time and a race detector, counts each call, and has the pools and functions that came
+// after HIP 5.2.
 #pragma once
 
 #include <hip/hip_runtime_api.h>
