@@ -1,42 +1,28 @@
-// CUDA's runtime is found when a program runs: where there is none, where one is, and of which
-// version. A process looks for it once, so the build runs this program once for each tag, with the
+// CUDA's runtime is found when a program runs: where one is, of which version, and which cannot
+// serve. A process looks for it once, so the build runs this program once for each tag, with the
 // environment that the cases of the tag are about.
 #include <cstdlib>
 #include <filesystem>
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 
 #include "allocator/device/vendor/vendor.hpp"
 #include "cistern/device.hpp"
-#include "handles/vendor/runtime.hpp"
-#include "tests/support/catch.hpp"
+#include "tests/gpu/loaded/refusal.hpp"
 
 using namespace cistern;
+using namespace cistern::test;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 
 namespace {
 
-std::string refusal() {
-  try {
-    openDevice("cuda");
-  } catch (const DeviceFailure& failure) {
-    return failure.what();
-  }
-  return "nothing was thrown";
-}
+std::string refusal() { return refusalOf("cuda"); }
 
 std::unique_ptr<Device> fakeDevice() {
   std::unique_ptr<Device> device = openDevice("cuda", 1);
   REQUIRE(device->name() == "fake");
   return device;
-}
-
-/// The loader would wait for its writer, until the test's time is over.
-void makePipe(const std::string& path) {
-  std::filesystem::remove(path);
-  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
 }
 
 std::string named() { return std::getenv("CISTERN_CUDA_LIBRARY"); }
@@ -57,33 +43,8 @@ void requireVersion(int major, const std::string& text) {
 
 }  // namespace
 
-// ---- No library ---------------------------------------------------------------------------------
-
-TEST_CASE("CUDA: without a library there is no device, and the text says what was looked for",
-          "[none]") {
-  const Result<int> count = cuda::deviceCount();
-  REQUIRE(!count.ok());
-  CHECK(cuda::kTableEntry.compiled_in);
-  CHECK(cuda::kTableEntry.runtime().empty());
-  CHECK(count.error().kind == ErrorKind::kNoDevice);
-  CHECK(count.error().code == 100);
-  CHECK_THAT(refusal(), ContainsSubstring("cudaErrorNoDevice"));
-  CHECK_THAT(refusal(), ContainsSubstring("no usable NVIDIA GPU: CISTERN_CUDA_LIBRARY is"));
-  CHECK_THAT(refusal(), ContainsSubstring(named()));
-  CHECK_THAT(refusal(), ContainsSubstring("no such file"));
-  CHECK(openDevice("auto")->backend() != "cuda");
-  CHECK_THROWS_WITH(handles::CreationScope(cuda::runtime(), 0), ContainsSubstring(named()));
-}
-
-TEST_CASE("CUDA: what is no library is not loaded, and the loader's reason is told", "[broken]") {
-  CHECK_THAT(refusal(), ContainsSubstring("cannot be loaded"));
-  CHECK_THAT(refusal(), !ContainsSubstring("no such file"));
-}
-
-TEST_CASE("CUDA: what is no regular file is named, and not opened", "[pipe]") {
-  makePipe(named());
-  CHECK_THAT(refusal(), ContainsSubstring(named() + " is a named pipe: must be a regular file"));
-}
+// ---- No library that can serve
+// ---------------------------------------------------------------------------------
 
 TEST_CASE("CUDA: a folder that is named is told of as one", "[folder]") {
   CHECK_THAT(refusal(), ContainsSubstring(named() + " is a folder: must be a regular file"));

@@ -22,10 +22,12 @@ endfunction()
 # Its own objects come before those of the libraries, which are then not taken.
 cistern_vendor_objects(cistern_cuda_loaded CUDA loaded)
 target_sources(cistern_cuda_loaded PRIVATE ${PROJECT_SOURCE_DIR}/handles/vendor/runtime.cpp)
-add_executable(test_cuda_runtime ${here}/find_runtime_test.cpp $<TARGET_OBJECTS:cistern_cuda_loaded>)
+add_executable(test_cuda_runtime ${here}/find_runtime_test.cpp loaded/no_runtime_test.cpp
+                                 $<TARGET_OBJECTS:cistern_cuda_loaded>)
 target_link_libraries(test_cuda_runtime PRIVATE cistern_handles cistern_test_main)
 target_compile_definitions(
-  test_cuda_runtime PRIVATE CISTERN_FAKE_RENAMED="${folder}/renamed/libcudart-d0da41ae.so.12"
+  test_cuda_runtime PRIVATE VENDOR=cuda VENDOR_VARIABLE="CISTERN_CUDA_LIBRARY" VENDOR_GPU="NVIDIA GPU"
+                            CISTERN_FAKE_RENAMED="${folder}/renamed/libcudart-d0da41ae.so.12"
                             CISTERN_FAKE_OLD="${folder}/old/libcudart.so.12"
                             CISTERN_PIPES="${folder}/pipes")
 file(MAKE_DIRECTORY ${folder}/pipes)
