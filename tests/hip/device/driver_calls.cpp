@@ -1,11 +1,15 @@
 // The driver's calls (ioctl): one function each, on the structures of linux/kfd_ioctl.h.
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <span>
 
 #include <linux/kfd_ioctl.h>
 
 #include "tests/hip/device/clock.hpp"
+#include "tests/hip/device/dma_buf.hpp"
+#include "tests/hip/device/later_calls.hpp"
 #include "tests/hip/device/process.hpp"
 #include "tests/hip/device/settings.hpp"
 #include "tests/hip/device/topology.hpp"
@@ -28,7 +32,7 @@ std::span<T> arrayOf(std::uint64_t address, std::uint32_t count) {
 
 int getVersion(Process&, kfd_ioctl_get_version_args& args) {
   args.major_version = KFD_IOCTL_MAJOR_VERSION;
-  args.minor_version = KFD_IOCTL_MINOR_VERSION;
+  args.minor_version = kMinorVersion;
   return kDone;
 }
 
@@ -91,7 +95,7 @@ int allocate(Process& process, kfd_ioctl_alloc_memory_of_gpu_args& args) {
   args.handle = process.memory.allocate(buffer);
   if (args.handle == 0) return ENOMEM;
   if ((args.flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) == 0)
-    args.mmap_offset = process.memory.find(args.handle)->offset;
+    args.mmap_offset = process.memory.find(args.handle)->pages->offset();
   return kDone;
 }
 
@@ -118,6 +122,39 @@ int mapMemory(Process& process, kfd_ioctl_map_memory_to_gpu_args& args) {
 }
 int unmapMemory(Process& process, kfd_ioctl_unmap_memory_from_gpu_args& args) {
   return changeMapping(process, args, false);
+}
+
+int availableMemory(Process& process, AvailableMemory& args) {
+  const int gpu = gpuOf(args.gpu_id);
+  if (gpu < 0) return EINVAL;
+  args.bytes = process.memory.freeVram(gpu);
+  return kDone;
+}
+
+int exportDmaBuf(Process& process, ExportDmaBuf& args) {
+  const Buffer* const buffer = process.memory.find(args.handle);
+  if (buffer == nullptr || buffer->pages == nullptr) return EINVAL;
+  const int made = exportPages(*buffer->pages);
+  if (made < 0) return EMFILE;
+  args.descriptor = std::uint32_t(made);
+  return kDone;
+}
+
+int aboutDmaBuf(Process& process, kfd_ioctl_get_dmabuf_info_args& args) {
+  const std::shared_ptr<Pages> pages = importPages(process.memory, int(args.dmabuf_fd));
+  if (pages == nullptr) return EINVAL;
+  args.size = pages->bytes();
+  args.metadata_size = 0;
+  args.gpu_id = gpuId(pages->gpu);
+  args.flags = pages->flags;
+  return kDone;
+}
+
+int importDmaBuf(Process& process, kfd_ioctl_import_dmabuf_args& args) {
+  const std::shared_ptr<Pages> pages = importPages(process.memory, int(args.dmabuf_fd));
+  if (pages == nullptr) return EINVAL;
+  args.handle = process.memory.add(pages, args.va_addr);
+  return kDone;
 }
 
 // ---- Queues ------------------------------------------------------------------------------------
@@ -202,6 +239,10 @@ constexpr DriverCall kCalls[] = {
     {AMDKFD_IOC_FREE_MEMORY_OF_GPU, true, Erase<freeMemory>::call},
     {AMDKFD_IOC_MAP_MEMORY_TO_GPU, true, Erase<mapMemory>::call},
     {AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, true, Erase<unmapMemory>::call},
+    {kAvailableMemory, true, Erase<availableMemory>::call},
+    {kExportDmaBuf, true, Erase<exportDmaBuf>::call},
+    {AMDKFD_IOC_GET_DMABUF_INFO, true, Erase<aboutDmaBuf>::call},
+    {AMDKFD_IOC_IMPORT_DMABUF, true, Erase<importDmaBuf>::call},
     {AMDKFD_IOC_CREATE_QUEUE, true, Erase<createQueue>::call},
     {AMDKFD_IOC_DESTROY_QUEUE, true, Erase<destroyQueue>::call},
     {AMDKFD_IOC_UPDATE_QUEUE, true, Erase<updateQueue>::call},
@@ -217,8 +258,14 @@ constexpr DriverCall kCalls[] = {
     {AMDKFD_IOC_SET_SCRATCH_BACKING_VA, true,
      Erase<accept<kfd_ioctl_set_scratch_backing_va_args>>::call},
     {AMDKFD_IOC_SET_XNACK_MODE, true, Erase<setFaultingIn>::call},
+    {kEnableRuntime, true, Erase<accept<EnableRuntime>>::call},
     {AMDKFD_IOC_GET_TILE_CONFIG, true, Erase<accept<kfd_ioctl_get_tile_config_args>>::call},
 };
+
+constexpr std::size_t kMostBytes = 256;
+static_assert(std::all_of(std::begin(kCalls), std::end(kCalls), [](const DriverCall& call) {
+  return _IOC_SIZE(call.request) <= kMostBytes;
+}));
 
 int answer(const DriverCall& call, Process& process, void* argument) {
   if (!call.takes_lock) return call.function(process, argument);
@@ -229,12 +276,19 @@ int answer(const DriverCall& call, Process& process, void* argument) {
 }  // namespace
 
 // A child's descriptor of its parent is bad, as the driver says too. A call that is not in the
-// table is one of a driver of AMD's own, which Linux does not have.
+// table is one of a driver of AMD's own, which Linux does not have. Calls are known by their
+// numbers: later versions of the interface have longer arguments, of which the rest is nothing
+// here.
 int callDriver(unsigned long request, void* argument) {
   Process* const caller = process();
   int error = caller == nullptr ? EBADF : EINVAL;
   for (const DriverCall& call : kCalls) {
-    if (caller != nullptr && call.request == request) error = answer(call, *caller, argument);
+    if (caller == nullptr || _IOC_NR(call.request) != _IOC_NR(request)) continue;
+    alignas(8) std::byte whole[kMostBytes] = {};
+    const std::size_t bytes = std::min<std::size_t>(_IOC_SIZE(request), _IOC_SIZE(call.request));
+    std::memcpy(whole, argument, bytes);
+    error = answer(call, *caller, whole);
+    std::memcpy(argument, whole, bytes);
   }
   if (error == kDone) return 0;
   errno = error;

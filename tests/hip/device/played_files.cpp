@@ -2,6 +2,7 @@
 // whether the file is one that is played, and calls the next library's otherwise.
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -27,6 +28,8 @@ Function* nextOf(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
+constexpr std::string_view kRenderNode = "/dev/dri/renderD";
+
 bool isTopology(const char* path) {
   return path != nullptr && std::string_view(path).starts_with(kTopology);
 }
@@ -35,7 +38,7 @@ bool isTopology(const char* path) {
 int openPlayed(const char* path) {
   const std::string_view name = path == nullptr ? "" : path;
   if (name == "/dev/kfd") return openDriver();
-  if (name.starts_with("/dev/dri/renderD")) return openRenderNode();
+  if (name.starts_with(kRenderNode)) return openRenderNode(std::atoi(path + kRenderNode.size()));
   return -1;
 }
 
@@ -138,14 +141,3 @@ PLAYED int ioctl(int descriptor, unsigned long request, ...) {
   static auto* const next = played::nextOf<int(int, unsigned long, ...)>("ioctl");
   return next(descriptor, request, argument);
 }
-
-// libdrm asks the render node only for the product's name.
-PLAYED int amdgpu_device_initialize(int, unsigned* major, unsigned* minor, void** device) {
-  static int played_device = 0;
-  *major = 3;
-  *minor = 49;
-  *device = &played_device;
-  return 0;
-}
-PLAYED int amdgpu_device_deinitialize(void*) { return 0; }
-PLAYED const char* amdgpu_get_marketing_name(void*) { return "Played AMD GPU"; }

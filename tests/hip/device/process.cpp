@@ -1,6 +1,7 @@
 #include "tests/hip/device/process.hpp"
 
 #include <atomic>
+#include <map>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 
 #include "tests/hip/device/kernels.hpp"
 #include "tests/hip/device/settings.hpp"
+#include "tests/hip/device/topology.hpp"
 
 namespace played {
 namespace {
@@ -23,6 +25,7 @@ constexpr off_t kDriverFileBytes = off_t{1} << 40;
 std::mutex files_mutex;
 int memory_file = -1;
 int driver_file = -1;
+std::map<int, int> render_nodes;  // descriptor -> GPU
 std::atomic<Process*> state{nullptr};
 
 int makeFile(const char* name, off_t bytes) {
@@ -70,10 +73,18 @@ int openDriver() {
   return fcntl(driver_file, F_DUPFD_CLOEXEC, 0);
 }
 
-int openRenderNode() {
+int openRenderNode(int number) {
   const std::lock_guard lock(files_mutex);
   needFiles();
-  return fcntl(memory_file, F_DUPFD_CLOEXEC, 0);
+  const int opened = fcntl(memory_file, F_DUPFD_CLOEXEC, 0);
+  render_nodes[opened] = number - kFirstRenderNode;
+  return opened;
+}
+
+int gpuOfRenderNode(int descriptor) {
+  const std::lock_guard lock(files_mutex);
+  const auto found = render_nodes.find(descriptor);
+  return found == render_nodes.end() ? 0 : found->second;
 }
 
 bool isDriver(int descriptor) {

@@ -26,8 +26,10 @@ Process* process();
 
 /// A descriptor of the driver's file. The first makes the process's state.
 int openDriver();
-/// A descriptor of a render node's file, which is the memory itself.
-int openRenderNode();
+/// A descriptor of a render node's file, which is the memory itself. The first GPU's is 128.
+int openRenderNode(int number);
+/// Whose render node was opened with this descriptor last.
+int gpuOfRenderNode(int descriptor);
 
 bool isDriver(int descriptor);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <dlfcn.h>
+
 #include "tests/hip/device/kernels.hpp"
 
 namespace played {
@@ -49,7 +51,29 @@ Elements nextElements(Parameters& parameters) {
   return elements;
 }
 
+/// HIP 6's fills and copies of bytes have other parameters than HIP 5's.
+bool isHip6() {
+  static const bool is = dlopen("libamdhip64.so.6", RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+  return is;
+}
+
+/// Up to an end, by a pattern of so many elements.
+void fillToEnd(const PlayedLaunch* launch) {
+  Parameters parameters(launch);
+  const Word to = parameters.next<Word>();
+  const Word pattern = parameters.next<Word>();
+  const Word elements = parameters.next<std::uint32_t>();
+  const Word pattern_bytes = elements * parameters.next<std::uint32_t>();
+  const Word bytes = parameters.next<Word>() - to;
+  if (bytes == 0) return;
+  const std::byte* source = bytesAt(launch, pattern, pattern_bytes, false);
+  std::byte* written = bytesAt(launch, to, bytes, true);
+  for (Word at = 0; at < bytes; at += pattern_bytes)
+    std::memcpy(written + at, source, pattern_bytes);
+}
+
 void fill(const PlayedLaunch* launch) {
+  if (isHip6()) return fillToEnd(launch);
   Parameters parameters(launch);
   const Elements elements = nextElements(parameters);
   const Word pattern = parameters.next<Word>();
@@ -89,6 +113,7 @@ void copy(const PlayedLaunch* launch) {
   Parameters parameters(launch);
   const Word from = parameters.next<Word>();
   const Word to = parameters.next<Word>();
+  if (isHip6()) return copyBytes(launch, to, from, parameters.next<Word>());
   const Word from_offset = parameters.next<Word>();
   const Word to_offset = parameters.next<Word>();
   const Word count = parameters.next<Word>();
