@@ -1,46 +1,61 @@
 #!/usr/bin/env bash
-# The headers of AMD's libraries, out of the packages of a Debian suite:
+# AMD's packages of a Debian suite, unpacked into a folder:
 #
-#   tests/hip/handles/fetch_headers.sh MIRROR SUITE FOLDER
+#   tests/hip/fetch_packages.sh headers MIRROR SUITE FOLDER
 #   cmake --preset release -DCISTERN_ROCM_HEADERS=FOLDER/usr/include
 #
-# MIRROR is the address of a Debian archive. SUITE: bookworm has hipSPARSE alone, trixie all but
-# MIOpen, sid all. What the suite does not have is named and left out. Nothing is installed, and the
-# machine's own lists are left alone: apt keeps its state in FOLDER/apt.
+#   tests/hip/fetch_packages.sh runtime MIRROR SUITE FOLDER
+#   cmake --preset release -DCISTERN_HIP6_ROOT=FOLDER
+#
+# headers: of the libraries that handles are of. runtime: HIP 6.4 with all that it needs, the C library too
+# (67 MB, 260 unpacked). MIRROR is the address of a Debian archive. SUITE: bookworm has hipSPARSE's headers
+# alone, trixie all but MIOpen's, sid all, and the runtime. What the suite does not have is named and left
+# out. Nothing is installed, and the machine's own lists are left alone: apt keeps its state in FOLDER/apt.
 set -euo pipefail
-if (($# != 3)); then
+if (($# != 4)); then
   sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
-mirror=$1 suite=$2
-mkdir -p "$3"
-folder=$(realpath "$3")
-
-# What the five are made of, and what their headers include.
-PACKAGES=(
-  libmiopen-dev librocblas-dev libhipblas-dev libhipblas-common-dev libhipsparse-dev libhipsolver-dev
-  libamdhip64-dev
-)
+what=$1 mirror=$2 suite=$3
+mkdir -p "$4"
+folder=$(realpath "$4")
 
 state=$folder/apt
-mkdir -p "$state"/{lists,cache}/partial
+mkdir -p "$state"/{lists,cache}/partial "$state/cache/archives/partial"
 echo "deb $mirror $suite main" >"$state/sources.list"
 : >"$state/status"
 options=(
   -o Dir::State="$state" -o Dir::State::lists="$state/lists" -o Dir::State::status="$state/status"
   -o Dir::Cache="$state/cache" -o Dir::Etc::SourceList="$state/sources.list"
-  -o Dir::Etc::SourceParts=/dev/null -o APT::Sandbox::User=root
+  -o Dir::Etc::SourceParts=/dev/null -o APT::Sandbox::User=root -o APT::Install-Recommends=false
 )
 apt-get "${options[@]}" -qq update
-cd "$state"
-for package in "${PACKAGES[@]}"; do
-  if [[ -z $(apt-cache "${options[@]}" madison "$package" 2>/dev/null) ]]; then
-    echo "$suite has no $package"
-    continue
-  fi
-  apt-get "${options[@]}" -qq download "$package"
-  dpkg-deb -x "$package"_*.deb "$folder"
-  printf "%s\n" "$package"_*.deb
-  rm "$package"_*.deb
+cd "$state/cache/archives"
+
+case $what in
+  headers)
+    # What the five libraries are made of, and what their headers include.
+    for package in libmiopen-dev librocblas-dev libhipblas-dev libhipblas-common-dev libhipsparse-dev \
+      libhipsolver-dev libamdhip64-dev; do
+      if [[ -z $(apt-cache "${options[@]}" madison "$package" 2>/dev/null) ]]; then
+        echo "$suite has no $package"
+        continue
+      fi
+      apt-get "${options[@]}" -qq download "$package"
+    done
+    ;;
+  runtime)
+    apt-get "${options[@]}" -qq --download-only -y install libamdhip64-6
+    apt-get "${options[@]}" -qq download libamdhip64-dev
+    ;;
+  *)
+    echo "$what: headers or runtime" >&2
+    exit 2
+    ;;
+esac
+for package in *.deb; do
+  dpkg-deb -x "$package" "$folder"
+  printf '%s\n' "$package"
+  rm "$package"
 done
-echo "headers: $folder/usr/include"
+echo "unpacked: $folder/usr"

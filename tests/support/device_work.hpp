@@ -22,6 +22,9 @@ class DeviceWork {
   DeviceWork& operator=(const DeviceWork&) = delete;
 
   virtual Device& device() = 0;
+  /// Whether a mapping of part of a page, or outside a reservation, is refused. HIP 6.4 maps the
+  /// one, and says nothing of the other.
+  virtual bool refusesWrongMappings() { return true; }
   /// Whether the runtime's captures are as CUDA's: forbidden calls break them, and all streams of
   /// one share its id and its end.
   virtual bool capturesAreStrict() { return true; }

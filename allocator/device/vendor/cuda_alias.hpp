@@ -177,6 +177,7 @@ struct VirtualMemory {
                                std::size_t count) {
     return asRuntime(driver().set_access(address, bytes, who, count));
   }
+  static constexpr bool kUnmapsSeveral = true;  ///< pages, in one call
   static cudaError_t unmap(Address address, std::size_t bytes) {
     return asRuntime(driver().unmap(address, bytes));
   }

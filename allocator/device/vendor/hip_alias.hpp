@@ -210,6 +210,9 @@ struct VirtualMemory {
                               std::size_t count) {
     return hipMemSetAccess(toPointer(address), bytes, who, count);
   }
+  /// HIP 6.4 unmaps one page a call. Of several it unmaps none, and says nothing; of an address
+  /// without a page it crashes.
+  static constexpr bool kUnmapsSeveral = false;
   static hipError_t unmap(Address address, std::size_t bytes) {
     return hipMemUnmap(toPointer(address), bytes);
   }

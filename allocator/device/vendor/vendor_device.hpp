@@ -104,6 +104,7 @@ class VendorDevice final : public Device {
   Result<Page> createHostPage(HostPages kind, std::size_t bytes);
   HostPages hostPages();
   Error admit(int peer_ordinal);
+  Error unmapEach(Address address, std::size_t bytes) CISTERN_REQUIRES(access_mutex_);
   Error driverPoolHandle(PoolHandle* pool);
 
   /// A mapping, noted for peers that are admitted later.

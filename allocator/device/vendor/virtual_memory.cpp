@@ -116,10 +116,28 @@ Status VendorDevice::doSetAccess(Address address, std::size_t bytes) {
 
 Status VendorDevice::doUnmap(Address address, std::size_t bytes) {
   const MutexLock lock(access_mutex_);
-  const Error error = onDevice([&] { return VirtualMemory::unmap(address, bytes); });
+  const Error error = onDevice([&] {
+    access_mutex_.assertHeld();
+    return VirtualMemory::kUnmapsSeveral ? VirtualMemory::unmap(address, bytes)
+                                         : unmapEach(address, bytes);
+  });
   if (error != kSuccess) return failure(Call::kUnmap, error);
   mapped_.erase(mapped_.lower_bound(address), mapped_.lower_bound(address + bytes));
   return {};
+}
+
+// Refuses, before the first, what is no row of whole pages.
+Error VendorDevice::unmapEach(Address address, std::size_t bytes) {
+  const auto end = mapped_.lower_bound(address + bytes);
+  Address next = address;
+  for (auto it = mapped_.lower_bound(address); it != end && it->first == next; ++it)
+    next += it->second.bytes;
+  if (next != address + bytes) return GPU(ErrorInvalidValue);
+  for (auto it = mapped_.lower_bound(address); it != end; it = mapped_.erase(it)) {
+    const Error error = VirtualMemory::unmap(it->first, it->second.bytes);
+    if (error != kSuccess) return error;
+  }
+  return kSuccess;
 }
 
 Status VendorDevice::doAdmitPeer(int peer_ordinal) {
