@@ -104,7 +104,6 @@ class VendorDevice final : public Device {
   Result<Page> createHostPage(HostPages kind, std::size_t bytes);
   HostPages hostPages();
   Error admit(int peer_ordinal);
-  Error unmapEach(Address address, std::size_t bytes) CISTERN_REQUIRES(access_mutex_);
   Error driverPoolHandle(PoolHandle* pool);
 
   /// A mapping, noted for peers that are admitted later.
@@ -112,6 +111,8 @@ class VendorDevice final : public Device {
     std::size_t bytes;
     bool accessible;
   };
+  Error unmapEach(Address address, std::size_t bytes) CISTERN_REQUIRES(access_mutex_);
+  bool isThere(Address address, const Mapped& mapped) CISTERN_REQUIRES(access_mutex_);
 
   const Facts facts_;
   const Birthplace made_;

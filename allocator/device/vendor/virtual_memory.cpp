@@ -126,18 +126,27 @@ Status VendorDevice::doUnmap(Address address, std::size_t bytes) {
   return {};
 }
 
-// Refuses, before the first, what is no row of whole pages.
+// Refuses, before the first, what is no row of whole pages that are there.
 Error VendorDevice::unmapEach(Address address, std::size_t bytes) {
-  const auto end = mapped_.lower_bound(address + bytes);
+  const auto first = mapped_.lower_bound(address), end = mapped_.lower_bound(address + bytes);
   Address next = address;
-  for (auto it = mapped_.lower_bound(address); it != end && it->first == next; ++it)
+  for (auto it = first; it != end && it->first == next && isThere(it->first, it->second); ++it)
     next += it->second.bytes;
   if (next != address + bytes) return GPU(ErrorInvalidValue);
-  for (auto it = mapped_.lower_bound(address); it != end; it = mapped_.erase(it)) {
+  for (auto it = first; it != end; it = mapped_.erase(it)) {
     const Error error = VirtualMemory::unmap(it->first, it->second.bytes);
     if (error != kSuccess) return error;
   }
   return kSuccess;
+}
+
+// The runtime may have failed to map it and not said so; only a mapping can be given access.
+bool VendorDevice::isThere(Address address, const Mapped& mapped) {
+  if (mapped.accessible) return true;
+  const Error error =
+      VirtualMemory::setAccess(address, mapped.bytes, admitted_.data(), admitted_.size());
+  forget(error);
+  return error == kSuccess;
 }
 
 Status VendorDevice::doAdmitPeer(int peer_ordinal) {

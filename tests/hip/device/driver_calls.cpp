@@ -291,6 +291,7 @@ int callDriver(unsigned long request, void* argument) {
     std::memcpy(argument, whole, bytes);
   }
   if (error == kDone) return 0;
+  PLAYED_TRACE("the driver refuses call 0x%lx: error %d", _IOC_NR(request), error);
   errno = error;
   return -1;
 }
