@@ -50,6 +50,11 @@ constexpr unsigned long kOffsetToMap = 1;  // DRM_AMDGPU_GEM_MMAP
 std::map<std::uint32_t, DrmBuffer*> numbered;
 std::uint32_t last_number = 0;
 
+int refused(const char* call) {
+  PLAYED_TRACE("the render node refuses %s", call);
+  return -EINVAL;
+}
+
 /// The process's state, locked.
 struct Locked {
   Locked() : process(played::process()) {
@@ -94,9 +99,9 @@ PLAYED int amdgpu_query_gpu_info(void*, GpuInfo* info) {
 PLAYED int amdgpu_bo_import(void* device, int kind, std::uint32_t descriptor,
                             ImportResult* result) {
   const Locked locked;
-  if (locked.process == nullptr || kind != kByDmaBuf) return -EINVAL;
+  if (locked.process == nullptr || kind != kByDmaBuf) return refused("an import");
   std::shared_ptr<Pages> pages = played::importPages(locked.process->memory, int(descriptor));
-  if (pages == nullptr) return -EINVAL;
+  if (pages == nullptr) return refused("an import");
   const std::uint64_t bytes = pages->bytes();
   *result = {new DrmBuffer{static_cast<DrmDevice*>(device), std::move(pages)}, bytes};
   return 0;
@@ -109,7 +114,7 @@ PLAYED int amdgpu_bo_free(DrmBuffer* buffer) {
 }
 PLAYED int amdgpu_bo_export(DrmBuffer* buffer, int kind, std::uint32_t* number) {
   const Locked locked;
-  if (kind != kByNumber) return -EINVAL;
+  if (kind != kByNumber) return refused("a number");
   *number = ++last_number;
   numbered[*number] = buffer;
   return 0;
@@ -118,13 +123,13 @@ PLAYED int amdgpu_bo_export(DrmBuffer* buffer, int kind, std::uint32_t* number) 
 PLAYED int amdgpu_bo_va_op(DrmBuffer* buffer, std::uint64_t offset, std::uint64_t bytes,
                            std::uint64_t address, std::uint64_t, std::uint32_t operation) {
   const Locked locked;
-  if (locked.process == nullptr) return -EINVAL;
+  if (locked.process == nullptr) return refused("a mapping");
   played::Memory& memory = locked.process->memory;
   bool done = false;
   if (operation == kMap)
     done = memory.map(buffer->pages, offset, bytes, address, buffer->device->gpu);
   if (operation == kUnmap) done = memory.unmap(bytes, address, buffer->device->gpu);
-  return done ? 0 : -EINVAL;
+  return done ? 0 : refused(operation == kMap ? "a mapping" : "an unmapping");
 }
 
 PLAYED int drmCommandWriteRead(int, unsigned long command, void* data, unsigned long) {
@@ -132,7 +137,7 @@ PLAYED int drmCommandWriteRead(int, unsigned long command, void* data, unsigned 
   std::uint32_t number = 0;
   std::memcpy(&number, data, sizeof(number));
   const auto found = numbered.find(number);
-  if (command != kOffsetToMap || found == numbered.end()) return -EINVAL;
+  if (command != kOffsetToMap || found == numbered.end()) return refused("an offset");
   const std::uint64_t offset = found->second->pages->offset();
   std::memcpy(data, &offset, sizeof(offset));
   return 0;

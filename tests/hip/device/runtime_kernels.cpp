@@ -51,9 +51,9 @@ Elements nextElements(Parameters& parameters) {
   return elements;
 }
 
-/// HIP 6's fills and copies of bytes have other parameters than HIP 5's.
-bool isHip6() {
-  static const bool is = dlopen("libamdhip64.so.6", RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+/// The fills and copies of bytes of HIP 6 and 7 have other parameters than HIP 5's.
+bool isLaterHip() {
+  static const bool is = dlopen("libamdhip64.so.5", RTLD_LAZY | RTLD_NOLOAD) == nullptr;
   return is;
 }
 
@@ -73,7 +73,7 @@ void fillToEnd(const PlayedLaunch* launch) {
 }
 
 void fill(const PlayedLaunch* launch) {
-  if (isHip6()) return fillToEnd(launch);
+  if (isLaterHip()) return fillToEnd(launch);
   Parameters parameters(launch);
   const Elements elements = nextElements(parameters);
   const Word pattern = parameters.next<Word>();
@@ -113,7 +113,7 @@ void copy(const PlayedLaunch* launch) {
   Parameters parameters(launch);
   const Word from = parameters.next<Word>();
   const Word to = parameters.next<Word>();
-  if (isHip6()) return copyBytes(launch, to, from, parameters.next<Word>());
+  if (isLaterHip()) return copyBytes(launch, to, from, parameters.next<Word>());
   const Word from_offset = parameters.next<Word>();
   const Word to_offset = parameters.next<Word>();
   const Word count = parameters.next<Word>();
