@@ -177,8 +177,9 @@ Error VendorDevice::admit(int peer_ordinal) {
   admitted_.reserve(admitted_.size() + 1);
   for (const auto& [address, mapped] : mapped_) {
     if (!mapped.accessible) continue;
-    error = onDevice(
-        [&, at = address] { return VirtualMemory::setAccess(at, mapped.bytes, &access, 1); });
+    error = onDevice([&, at = address, bytes = mapped.bytes] {
+      return VirtualMemory::setAccess(at, bytes, &access, 1);
+    });
     if (error != kSuccess) return error;
   }
   admitted_.push_back(access);
