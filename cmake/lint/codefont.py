@@ -38,7 +38,7 @@ OPTIONS = "allocator/base/option_table.cpp"
 OTHERS = re.compile("|".join([
     r"(?:cu|cuda|nv|nvtx|nccl|cublas|cusparse|cusolver|cudnn|cudss)[A-Z]\w*|cuda_\w+",  # NVIDIA
     r"(?:hip|hsa|rocblas|miopen)[A-Z]\w*|amdgpu_\w+|Heap::RemoveStream|emulation",  # AMD, and a folder of ROCm
-    r"(?:CUDA|NVIDIA|NCCL|CUBLAS|CUBLASLT|CUDNN|CUDSS|HIP|ROCM|AMDKFD|NVTX)_\w+",
+    r"(?:CUDA|NVIDIA|NCCL|CUBLAS|CUBLASLT|CUDNN|CUDSS|HIP|HSA|ROCM|AMDKFD|NVTX)_\w+",
     r"(?:PYTORCH|TORCH|TMS|XLA|NUMBA)_\w+|use_memory_pool|wake_up|thread_free",  # frameworks, vLLM, mimalloc
     r"(?:torch|c10|numba|cupy|rmm|numpy|std|thrust|cub|cuda|sys)(?:::|\.|->)[\w.:>-]+(?:\(.*\))?",
     r"test_\w+|(?:a?synchronous|async)_resource|unw_\w+",  # PyTorch's tests, CCCL, libunwind
