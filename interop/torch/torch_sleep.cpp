@@ -1,4 +1,4 @@
-// The functions that Python calls to put PyTorch's pools to sleep, and to wake them.
+// The functions that Python calls to put PyTorch's pools to sleep, to wake them, and to limit them.
 #include <algorithm>
 #include <exception>
 #include <string>
@@ -83,6 +83,17 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_asle
         known(installed()->at(c10::DeviceIndex(device)), names, count);
     cistern::Pools& pools = cistern::pools(device);
     *asleep = std::ranges::any_of(ids, [&](const auto& id) { return pools.isAsleep(id); }) ? 1 : 0;
+  });
+}
+
+/// Limits those of the pools that the device has: Pools::setLimit. Returns as cistern_torch_sleep
+/// does.
+extern "C" __attribute__((visibility("default"))) const char* cistern_torch_limit(
+    int device, const PoolName* names, unsigned long long count, unsigned long long bytes) {
+  return told([&] {
+    DeviceState& state = installed()->at(c10::DeviceIndex(device));
+    for (const cistern::MempoolId_t id : known(state, names, count))
+      cistern::pools(device).setLimit(id, bytes);
   });
 }
 

@@ -224,7 +224,7 @@ def replayed(trace: pathlib.Path) -> float:
 def under_pytorch(mode: Optional[cistern.torch.Mode] = None) -> Optional[str]:
     """For a process that has PyTorch."""
     chosen: str = cistern.torch.enable(mode, oom_dump=pathlib.Path("."), overflow="1GiB")
-    pool = cistern.torch.MemPool(use_on_oom=True)
+    pool = cistern.torch.MemPool(use_on_oom=True, limit=MIB)
     import torch
 
     labels: cistern.torch.ModuleLabels = cistern.torch.label_modules(torch.nn.Linear(2, 2), "line", backward=False)

@@ -50,6 +50,25 @@ def test_other_threads_do_not_allocate_into_a_region():
     taken.clear()
 
 
+def test_a_limit_refuses_what_goes_beyond_and_names_the_pool():
+    pool = cistern.torch.MemPool(limit=64 * MIB)
+    with torch.cuda.use_mem_pool(pool):
+        kept = torch.ones(40 * MIB, dtype=torch.uint8, device="cuda")
+        with pytest.raises(torch.OutOfMemoryError, match="may have 64.00 MiB in use"):
+            torch.ones(30 * MIB, dtype=torch.uint8, device="cuda")
+        small = torch.ones(20 * MIB, dtype=torch.uint8, device="cuda")
+    other = torch.ones(200 * MIB, dtype=torch.uint8, device="cuda")
+    assert kept[-1].item() == small[-1].item() == other[-1].item() == 1
+
+
+def test_blocks_of_a_pool_that_does_not_split_are_one_handle_each():
+    pool = torch.cuda.MemPool(no_split=True)
+    with torch.cuda.use_mem_pool(pool):
+        tensors = [torch.ones(size * MIB, dtype=torch.uint8, device="cuda") for size in (1, 5, 30)]
+    starts = {segment["address"] for segment in pool.snapshot()}
+    assert {tensor.data_ptr() for tensor in tensors} <= starts
+
+
 def test_use_on_oom_lends_to_the_default_pool(limit):
     pool = torch.cuda.MemPool(use_on_oom=True)
     limit(256 * MIB)

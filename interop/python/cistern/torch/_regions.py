@@ -195,6 +195,11 @@ def _put(verb: str, device: int, pools: List[Any], how: int) -> _Figures:
     return figures
 
 
+def limit_pool(device: int, pool: Any, limit: int) -> None:
+    """The pool's blocks on the device may take so many bytes."""
+    _call("cistern_torch_limit", device, [pool], (ctypes.c_ulonglong,), limit)
+
+
 def _is_asleep(device: int, pools: List[Any]) -> bool:
     asleep = ctypes.c_int()
     _call("cistern_torch_asleep", device, pools, (ctypes.POINTER(ctypes.c_int),), ctypes.byref(asleep))
