@@ -89,7 +89,7 @@ TEST_CASE("held memory keeps its pages through frees, moves and pressure", "[poo
 // of UCX and NCCL do. Between its buffers other streams take what memory there is.
 TEST_CASE("a registration by address stays true while its memory is held", "[pools][pages]") {
   for (const bool holds : {true, false}) {
-    HoldRig rig("backing:pages,limit:300MiB");
+    HoldRig rig("backing:pages,limit:300MiB,background_thread:false");
     std::mt19937 random(70);
     struct Registration {
       void* pointer;
