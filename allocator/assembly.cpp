@@ -4,6 +4,7 @@
 
 #include "allocator/base/process.hpp"
 #include "allocator/emptying/emptied_by_command.hpp"
+#include "allocator/emptying/keep_limit.hpp"
 #include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/history/engine_history.hpp"
 #include "allocator/reports/exit_reports.hpp"
@@ -29,6 +30,8 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
   if (options.overflow != 0) setOverflow(options.overflow);
   engine_->observer = std::make_unique<EngineHistory>(*engine_);
   EngineHistory::of(*engine_).recordByOptions();
+  if (options.keep_ms != 0)
+    engine_->keeper = std::make_shared<KeepLimit>(*engine_, options.keep_ms);
   exit_reports::add(*engine_);
   emptied_by_command::add(*engine_);
 }
@@ -37,6 +40,7 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
 // parent's.
 CachingAllocator::~CachingAllocator() {
   if (engine_->made.isHere()) {
+    engine_->keeper.reset();
     emptied_by_command::remove(*engine_);
     exit_reports::remove(*engine_);
     EngineHistory::of(*engine_).leave();

@@ -85,6 +85,12 @@ constexpr OptionRow kTable[] = {
      "docs/overflow.md says when it pays. A device without host pages, or a host that admits "
      "less, is an error; under `cistern run` such a device goes on without."},
 
+    {"keep_ms", "", CountRule{&Options::keep_ms, 0, 1'000'000'000},
+     "Free memory of the default pool that nothing has used for this many milliseconds goes back "
+     "to "
+     "the device by itself, at the latest after twice as many. 0: it is kept. A thread of the "
+     "allocator's own does so. Giving a segment back waits for the device."},
+
     {"large_segment_size", "large_segment_size_mb",
      BytesRule{&Options::large_segment_size, 2 * kMiB, 16 * kGiB, 2 * kMiB},
      "The size of the segments that requests over 1 MiB and under 10 MiB share. Larger ones get a "

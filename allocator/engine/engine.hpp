@@ -98,6 +98,7 @@ struct Engine : Core {
   PoolTable pools;
   std::atomic<std::uint64_t> sleep_bytes{0};  ///< of the host: SleepMemory (sleep/) counts them
   const std::shared_ptr<Imports> imports;     ///< what users of imported memory hold too
+  std::shared_ptr<void> keeper;  ///< KeepLimit (emptying/), which ends before all the rest
 
  private:
   void emptyCaches() noexcept;

@@ -90,6 +90,7 @@ struct CISTERN_API Options {
   double memory_fraction = 1;
   std::uint64_t limit = 0;     ///< 0: none
   std::uint64_t overflow = 0;  ///< 0: none
+  std::uint64_t keep_ms = 0;   ///< 0: for ever
   std::uint64_t large_segment_size = 20 * kMiB;
   bool release_lock_on_cudamalloc = true;
   CrossStreamReuse cross_stream_reuse = CrossStreamReuse::kComplete;

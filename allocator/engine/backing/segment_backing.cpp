@@ -279,11 +279,13 @@ std::uint64_t SegmentBacking::releaseOneIdle(HeapSegment& segment, Heap& heap) {
   return giveBack(segment, heap, true);
 }
 
-std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes) {
+std::uint64_t SegmentBacking::release(const std::vector<Heap*>& heaps, std::uint64_t bytes,
+                                      std::uint64_t until) {
   std::uint64_t released = 0;
   for (Heap* heap : heaps) released += giveBackRefused(*heap);
   for (const Idle& one : idleSegments(heaps)) {
     if (released >= bytes) break;
+    if (one.since > until) continue;
     released += releaseOneIdle(*one.segment, *one.heap);
   }
   return released;

@@ -53,7 +53,9 @@ class SegmentBacking {
 
   /// Gives segments that lie wholly free in the heaps back to the device until `bytes` are back.
   /// Returns how many are. Heaps whose memory is pages are passed over.
-  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes);
+  /// `until`: only those that were not used after that tick.
+  std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes,
+                        std::uint64_t until = UINT64_MAX);
   /// The bytes of the segments that it would give back.
   std::uint64_t releasableBytes(const std::vector<Heap*>& heaps) const;
   /// Gives back what was unused for at least the mean time, until no more than `bytes` are

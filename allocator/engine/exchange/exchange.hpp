@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "allocator/base/sections.hpp"
@@ -41,6 +42,15 @@ void emptyCache(Engine& engine, const Pool* only = nullptr, bool unowned = false
 /// The same, for a caller that holds a lock: it calls nothing of the program's. So memory of pools
 /// and graphs that have ended, and that nobody has tidied yet, stays.
 void emptyCacheUntidied(Engine& engine, const Pool* only = nullptr, bool unowned = false);
+
+/// What giveBackUnused has seen: when each heap's epoch ended, and the tick.
+struct UnusedSince {
+  std::unordered_map<const Heap*, std::uint64_t> epochs;
+  std::uint64_t tick = 0;
+};
+/// Gives back what lies wholly free in the default pool and in draining ones, and was not used
+/// since the last call with this record. Throws std::bad_alloc.
+void giveBackUnused(Engine& engine, UnusedSince& last);
 /// Gives back memory of these heaps, until no more than `bytes` are reserved. It takes only
 /// complete memory, the longest unused of a heap first, and nothing follows later.
 void trim(Engine& engine, const std::vector<Heap*>& heaps, std::uint64_t bytes);

@@ -106,6 +106,23 @@ void emptyCacheUntidied(Engine& engine, const Pool* only, bool unowned) {
   (void)engine.segments.release(heaps, UINT64_MAX);
 }
 
+// A heap that is new has nothing that is old. A tick passes, so that what is freed from now on is
+// younger than what is seen here.
+void giveBackUnused(Engine& engine, UnusedSince& last) {
+  flushCaches(engine);
+  engine.pending.poll();
+  const InHand in_hand(engine);
+  const MutexLock pressure(engine.pressure_mutex);
+  const std::vector<Heap*> heaps = unownedHeaps(engine);
+  for (Heap* heap : heaps) {
+    if (!heap->onPages()) continue;
+    std::uint64_t& epoch = last.epochs[heap];
+    epoch = engine.pages.releaseUnused(*heap, epoch);
+  }
+  const std::uint64_t until = std::exchange(last.tick, engine.tick.fetch_add(1) + 1);
+  (void)engine.segments.release(heaps, UINT64_MAX, until);
+}
+
 std::uint64_t reservedBytes(const std::vector<Heap*>& heaps) {
   std::uint64_t reserved = 0;
   for (const Heap* heap : heaps) {

@@ -245,6 +245,13 @@ void PageBacking::emptyCache(const std::vector<Heap*>& heaps) {
   if (!state_.drains.empty() && core_.options.background_thread) (void)background_.wake();
 }
 
+std::uint64_t PageBacking::releaseUnused(Heap& heap, std::uint64_t epoch) {
+  const MutexLock lock(mutex_);
+  (void)releaseFree(state_, heap, {.latest_epoch = epoch});
+  const MutexLock heap_lock(heap.mutex());
+  return heap.endedEpoch();
+}
+
 // True when nothing was left behind. Pages that were left go when their work is complete. The
 // backing's lock is held only for a while at a time.
 bool PageBacking::emptyHeap(Heap& heap) {

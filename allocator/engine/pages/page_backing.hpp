@@ -50,6 +50,9 @@ class PageBacking {
   /// `only_of_device`: pages of the device, which heaps of overflow have, too.
   std::uint64_t release(const std::vector<Heap*>& heaps, std::uint64_t bytes,
                         bool only_of_device = false);
+  /// Gives the heap's pages back that lie wholly free and that nothing has used since `epoch`. Ends
+  /// the present epoch, and returns it.
+  std::uint64_t releaseUnused(Heap& heap, std::uint64_t epoch);
   /// Gives all pages that lie wholly free in the heaps back to the device. The background thread,
   /// or a later miss, gives back what queued work may still use.
   void emptyCache(const std::vector<Heap*>& heaps);
