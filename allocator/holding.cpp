@@ -15,12 +15,16 @@ namespace {
                   what.from, what.to, at));
 }
 
-// Returns where the memory that it holds ends.
+// Returns where the memory that it holds ends. No segment goes from one heap to another meanwhile.
 Address hold(Engine& engine, const AddressRange& what, FixedHold& by) {
+  {
+    const auto [segment, heap] = engine.locate(what.from);
+    if (segment != nullptr && isRange(*segment)) return engine.pages.hold(*segment, what, by);
+  }
+  const MutexLock holding_several(engine.heaps_mutex);
   const auto [segment, heap] = engine.locate(what.from);
-  if (heap == nullptr) return what.from;
-  if (isRange(*segment)) return engine.pages.hold(*segment, what, by);
-  return engine.segments.hold(*segment, *heap, what, by) ? what.to : what.from;
+  const bool held = heap != nullptr && engine.segments.hold(*segment, *heap, what, by);
+  return held ? what.to : what.from;
 }
 
 }  // namespace
@@ -31,6 +35,8 @@ std::shared_ptr<void> CachingAllocator::hold(const void* pointer, std::size_t by
   if (bytes == 0) throw InvalidArgument("hold: a range of 0 bytes");
   if (what.to < what.from) refuse(what, what.from);
   const std::shared_ptr<FixedHold> held(new FixedHold, [&engine](FixedHold* of) {
+    if (!engine.made.isHere())
+      return;  // in a child of fork a thread that is not there may hold a lock
     engine.letGo(*of);
     delete of;
   });

@@ -107,6 +107,7 @@ std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) 
         address));
   }
   const std::shared_ptr<Export> made(new Export, [&engine](Export* of) {
+    if (!engine.made.isHere()) return;  // as FixedHold's (holding.cpp)
     engine.letGo(of->hold);
     delete of;
   });

@@ -71,8 +71,9 @@ std::string adviceOfPool(const OutOfMemoryReport& r) {
   const std::uint64_t room = r.pool_limit - std::min(r.pool_in_use, r.pool_limit);
   if (r.pool_limit == UINT64_MAX || r.rounded <= room) return "";
   return fmt::format(
-      "The {} may have {} in use, and has {}: a limit higher by {} would have made it fit.",
-      poolName(r.pool), formatBytes(r.pool_limit), formatBytes(r.pool_in_use),
+      "Pool {{{}, {}}} may have {} in use, and has {}: a limit higher by {} would have made it "
+      "fit.",
+      r.pool.uuid, r.pool.uid, formatBytes(r.pool_limit), formatBytes(r.pool_in_use),
       formatBytes(r.rounded - room));
 }
 

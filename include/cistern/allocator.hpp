@@ -162,7 +162,7 @@ class CISTERN_API CachingAllocator {
   /// Throws, and nothing is held then:
   /// - InvalidArgument for 0 bytes, and where no memory lies in some of the range, or another
   ///   segment begins (getBaseAllocation);
-  /// - PoolError while its pool sleeps; std::bad_alloc.
+  /// - PoolError where its pool sleeps and the memory is away; std::bad_alloc.
   [[nodiscard]] std::shared_ptr<void> hold(const void* pointer, std::size_t bytes);
   /// Lets the device with that ordinal read and write all memory of this one from now on, present
   /// and future. A repetition, or this device itself, is a no-op. Throws DeviceFailure where the

@@ -125,11 +125,13 @@ class CISTERN_API Pools final {
   /// if a pool in host memory is to lend.
   void setUseOnOOM(MempoolId_t id, bool use);
   /// The most bytes of blocks that the pool may have in use, as they are placed: those that the
-  /// program holds, and those that were freed and wait for queued work. A request beyond that waits
-  /// for such work (not a capture's), asks the reclaim callbacks, and is an OutOfMemory that names
-  /// the pool. Threads that allocate at the same moment may be refused although there is room for
-  /// one of them. UINT64_MAX: none. Takes nothing away from a pool that has more. PoolError for the
-  /// default pool, which CachingAllocator::setMemoryFraction limits.
+  /// program holds, those that the pool has lent, and those that were freed and wait for queued
+  /// work. A request beyond that waits for queued work (not a capture's), asks the reclaim
+  /// callbacks, and is an OutOfMemory that names the pool. A request counts with its own size, also
+  /// where a larger free block serves it whole. Threads that allocate at the same moment may be
+  /// refused although there is room for one of them. UINT64_MAX: none. Takes nothing away from a
+  /// pool that has more. PoolError for the default pool, which CachingAllocator::setMemoryFraction
+  /// limits.
   void setLimit(MempoolId_t id, std::uint64_t bytes);
   /// From now on each block has a segment of its own. PoolError once the pool has memory.
   void setNoSplit(MempoolId_t id);
@@ -199,7 +201,8 @@ class CISTERN_API Pools final {
   PoolCheckpoint getCheckpointState(MempoolId_t id) const;
   /// Makes exactly the blocks of the checkpoint live, at their addresses. Frees each live block
   /// that is not in the checkpoint. Allocates each checkpoint block that is not live. PoolError,
-  /// changing nothing, when the pool no longer has that memory, or when a block's stream cannot be
+  /// changing nothing, when the pool no longer has that memory, when a hold keeps it at another
+  /// address, or when a block's stream cannot be
   /// ordered after other streams' work with the memory. Pre: nobody else uses the pool meanwhile.
   CheckpointDelta setCheckpointPoolState(const PoolCheckpoint& checkpoint);
   /// The pool's present holdings. Only the `current` fields are set.

@@ -182,6 +182,17 @@ TEST_CASE("held memory stays when its pool sleeps", "[pools][sleep][pages]") {
   rig.free(other);
 }
 
+TEST_CASE("a pool that sleeps refuses a request as ever, also at its limit",
+          "[pools][sleep][pages]") {
+  SleepRig rig;
+  void* const block = rig.filled(6 * kMiB, 3);
+  rig.pools.setLimit(rig.id(), 8 * kMiB);
+  (void)rig.pools.sleep({rig.id()});
+  CHECK_THROWS_AS(rig.pool.allocate(4 * kMiB, rig.s), PoolError);
+  (void)rig.pools.wake({rig.id()});
+  rig.free(block);
+}
+
 TEST_CASE("a range without memory is not held, and the refusal names the gap", "[pools]") {
   PoolRig rig;
   const Stream s = rig.stream();

@@ -1,6 +1,7 @@
 // A limit for one pool: Pools::setLimit.
 #include <atomic>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/pools/pools_support.hpp"
@@ -20,7 +21,7 @@ TEST_CASE("a pool's limit refuses what goes beyond, and the refusal names the po
     CHECK(report.pool == pool.id());
     CHECK(report.pool_limit == 10 * kMiB);
     CHECK(report.pool_in_use == 6 * kMiB);
-    CHECK(report.advice().find("pool {0, ") != std::string::npos);
+    CHECK(report.advice().find("Pool {0, ") != std::string::npos);
     CHECK(report.advice().find("a limit higher by 1.00 MiB") != std::string::npos);
   }
   CHECK(rig.allocator.memoryStats().num_ooms == 1);
@@ -76,6 +77,46 @@ TEST_CASE("a request at the limit waits for queued work, and asks the program", 
   CHECK_THROWS_AS(pool.allocate(7 * kMiB, s), OutOfMemory);
   CHECK(asked == 2);
   rig.free(next);
+}
+
+TEST_CASE("the limit counts aligned requests of pools that do not split", "[pools]") {
+  for (const bool one_handle : {false, true}) {
+    PoolRig rig;
+    const Stream s = rig.stream();
+    MemPool pool(rig.pools,
+                 {.no_split = !one_handle, .one_handle = one_handle, .limit = 10 * kMiB});
+    rig.free(pool.allocate(6 * kMiB, s));
+    void* const held = pool.allocate(8 * kMiB, s);
+    CHECK_THROWS_AS(pool.allocate(6 * kMiB, s, 4096), OutOfMemory);
+    rig.free(held);
+  }
+}
+
+TEST_CASE("what a callback frees is waited for", "[pools]") {
+  PoolRig rig("", simOf(kGiB, 1'000'000));
+  const Stream s = rig.stream(), t = rig.stream();
+  MemPool pool(rig.pools, {.limit = 10 * kMiB});
+  void* kept = pool.allocate(8 * kMiB, s);
+  rig.allocator.recordStream(kept, t);
+  rig.touch(t, kept);
+  rig.allocator.registerReclaimCallback([&] {
+    if (kept != nullptr) rig.free(std::exchange(kept, nullptr));
+    return true;
+  });
+  rig.free(pool.allocate(8 * kMiB, s));
+}
+
+// The free block serves whole: the request counts with its own size.
+TEST_CASE("a larger free block serves a request within the limit", "[pools]") {
+  PoolRig rig;
+  const Stream s = rig.stream();
+  MemPool pool(rig.pools, {.no_split = true});
+  rig.free(pool.allocate(20 * kMiB, s));
+  rig.pools.setLimit(pool.id(), 10 * kMiB);
+  void* const served = pool.allocate(2 * kMiB, s);
+  CHECK_THROWS_AS(pool.allocate(2 * kMiB, s), OutOfMemory);
+  rig.free(served);
+  CHECK(rig.allocator.memoryStats().num_ooms == 1);
 }
 
 TEST_CASE("threads never hold more than a pool's limit", "[pools][threads]") {

@@ -63,6 +63,17 @@ TEST_CASE("with one_handle each block is one page, which another process can ope
   CHECK_THROWS_AS(MemPool(rig.pools, {.location = Location::kHost, .one_handle = true}), PoolError);
 }
 
+TEST_CASE("where the device refuses pages, one_handle gives each block a malloc", "[pools]") {
+  PoolRig rig{"backing:pages"};
+  const Stream s = rig.stream();
+  rig.sim().faults().failAll(Call::kCreatePage, ErrorKind::kNotSupported);
+  MemPool pool(rig.pools, {.one_handle = true});
+  rig.free(rig.allocate(8 * kMiB, s));
+  void* const block = pool.allocate(8 * kMiB, s);
+  CHECK(rig.allocator.getBaseAllocation(block).base == block);
+  rig.free(block);
+}
+
 TEST_CASE("where memory comes in segments, one_handle gives each block a malloc", "[pools]") {
   PoolRig rig{"backing:segments"};
   const Stream s = rig.stream();

@@ -90,7 +90,10 @@ std::optional<PoolTraits> PoolTable::close(Pool& pool) noexcept {
 void PoolTable::leavePages() {
   const MutexLock lock(mutex_);
   std::vector<Pool*> pools{&core_.default_pool};
-  for (Pool& pool : pools_) pools.push_back(&pool);
+  for (Pool& pool : pools_) {
+    pools.push_back(&pool);
+    pool.leaveHandles();
+  }
   core_.heaps.leavePages(pools, core_.segment_rules);
 }
 

@@ -84,6 +84,11 @@ class Pool {
     rules_ = &rules;
     memory_ = MemoryKind::kSegments;
   }
+  /// With one_handle, each block is a malloc of the device's from now on. Pre: as above.
+  void leaveHandles() noexcept {
+    const MutexLock lock(mutex_);
+    if (traits_.one_handle) traits_.source = nullptr;
+  }
   /// Changes the rules of a pool that has no heap yet. False when it has one.
   bool change(const SizeRules& rules, MemoryKind memory);
   void drain() { stage_.store(Stage::kDraining, std::memory_order_release); }

@@ -146,17 +146,17 @@ void PageBacking::hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind
 Address PageBacking::hold(const HeapSegment& segment, AddressRange what, FixedHold& by) {
   const MutexLock lock(mutex_);
   const auto& range = static_cast<const PageRange&>(segment);
-  const Pool& pool = range.home->pool();
-  if (pool.asleep) throw PoolError(asleepText(pool));
   Address held_to = what.from;
   const Address to = std::min(what.to, range.deviceEnd());
   forEachMapping(range, range.placeOf(what.from), range.placeOf(to), [&](Mapping& mapping) {
     mutex_.assertHeld();
-    if (!mapping.isCurrent() || mapping.deviceAddress() > held_to) return;
+    if (!mapping.isThere() || mapping.deviceAddress() > held_to) return;
     by.mappings.push_back(&mapping);
     state_.table.hold(mapping, FixedHold::kKind);
     held_to = mapping.deviceAddress() + mapping.bytes();
   });
+  const Pool& pool = range.home->pool();
+  if (held_to < what.to && pool.asleep) throw PoolError(asleepText(pool));
   return std::min(held_to, what.to);
 }
 

@@ -120,9 +120,7 @@ Block& allocateInPool(Engine& engine, Heap* heap, const Request& request) {
     requireRoomWithin(engine, request);
   Block& block = heap ? allocateFrom<kAligned>(engine, *heap, nullptr, request)
                       : miss(engine, nullptr, request);
-  if (limited) [[unlikely]]
-    (void)keptWithin(engine, request, pointerTo(block));
-  return block;
+  return limited ? keptWithin(engine, request, block) : block;
 }
 
 template <bool kAligned = false>
@@ -165,6 +163,8 @@ inline void* allocateCaptured(Engine& engine, Request&& request, const Route& ro
     block = heap.allocate(request);
   }
   if (block == nullptr) block = &fallBack(engine, heap, request, true);
+  if (limited) [[unlikely]]
+    (void)keptWithin(engine, request, *block);
   void* const pointer = pointerTo(*block);
   try {
     liveCaptureOf(request).bind(*block);
@@ -172,8 +172,6 @@ inline void* allocateCaptured(Engine& engine, Request&& request, const Route& ro
     freeAt(engine, toAddress(pointer), nullptr);
     throw;
   }
-  if (limited) [[unlikely]]
-    return keptWithin(engine, request, pointer);
   return pointer;
 }
 
@@ -218,8 +216,10 @@ Block* alignedSegment(Engine& engine, const Request& request) {
 void* allocateWhole(Engine& engine, const Request& request, const Route& route,
                     std::size_t alignment) {
   if (route.capture == nullptr) {
+    const bool limited = request.pool->limit != UINT64_MAX;
+    if (limited) requireRoomWithin(engine, request);
     if (Block* const block = alignedSegment(engine, aligned(request, alignment)))
-      return pointerTo(*block);
+      return pointerTo(limited ? keptWithin(engine, request, *block) : *block);
   }
   void* const pointer = allocateAligned(engine, request, route);
   if ((toAddress(pointer) & (alignment - 1)) == 0) return pointer;

@@ -1,6 +1,7 @@
 // The limit of a pool: Pools::setLimit. No count of its blocks is kept, because each free would pay
 // for it. A request in a pool that has a limit asks the pool's heaps instead.
 #include "allocator/engine/errors/engine_errors.hpp"
+#include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
 
 namespace cistern::slow_path {
@@ -11,45 +12,58 @@ bool hasRoom(const Pool& pool, std::uint64_t bytes) {
   return busy <= limit && bytes <= limit - busy;
 }
 
-// Whether room has come of queued work that has ended.
+// Whether a block of the pool waits for queued work. Looks at each.
+bool waitsForWork(const Pool& pool) {
+  bool any = false;
+  pool.forEachHeap([&](Heap& heap) {
+    const MutexLock lock(heap.mutex());
+    forEachBlock(heap, [&](const Block& block) { any |= block.state() == BlockState::kPending; });
+  });
+  return any;
+}
+
+// Whether room has come of queued work that has ended. It may be other pools' work that is waited
+// for, since streams are waited for one after another.
 bool waitForRoom(Engine& engine, const Pool& pool, std::uint64_t bytes) {
-  engine.pending.poll();
   const MutexLock lock(engine.pressure_mutex);
   while (!hasRoom(pool, bytes)) {
-    if (engine.pending.waiting() == 0) return false;
+    if (engine.pending.waiting() == 0 || !waitsForWork(pool)) return false;
     engine.waits.fetch_add(1, std::memory_order_relaxed);
     if (!engine.pending.wait()) return hasRoom(pool, bytes);
   }
   return true;
 }
 
-// A callback that says that it has freed something, though the pool has as much as before, ends it.
-bool askForRoom(Engine& engine, const Request& request) {
-  const Pool& pool = *request.pool;
-  for (std::uint32_t attempt = 1; engine.hooks.reclaim.any(); ++attempt) {
-    const std::uint64_t before = pool.busyBytes();
-    if (!engine.hooks.reclaim(shortageOf(engine, request, attempt))) return false;
-    engine.made.requireHere("allocate");  // a callback may have forked
-    engine.pending.poll();
-    if (hasRoom(pool, request.rounded())) return true;
-    if (pool.busyBytes() >= before) return false;
-  }
-  return false;
+// Whether the program has freed something. A callback that says so although nothing has changed
+// would be called for ever.
+bool askProgram(Engine& engine, const Request& request, std::uint32_t attempt) {
+  const auto freed = [&] { return engine.totals.read()[Stat::kAllocation].freed; };
+  const std::int64_t before = freed();
+  if (!engine.hooks.reclaim.any() || !engine.hooks.reclaim(shortageOf(engine, request, attempt)))
+    return false;
+  engine.made.requireHere("allocate");  // a callback may have forked
+  flushCaches(engine);
+  return freed() != before;
 }
 
 }  // namespace
 
+// A pool that sleeps refuses by itself.
 void requireRoomWithin(Engine& engine, const Request& request) {
+  const Pool& pool = *request.pool;
   const std::uint64_t bytes = request.rounded();
-  if (hasRoom(*request.pool, bytes)) return;
-  const bool waits = request.capture == nullptr && bytes <= request.pool->limit;
-  if (waits && waitForRoom(engine, *request.pool, bytes)) return;
-  if (!askForRoom(engine, request)) throwOutOfMemory(engine, request);
+  const bool waits = request.capture == nullptr && bytes <= pool.limit;
+  for (std::uint32_t attempt = 1; !hasRoom(pool, bytes) && !pool.asleep; ++attempt) {
+    (void)engine.pending.poll();
+    if (hasRoom(pool, bytes) || (waits && waitForRoom(engine, pool, bytes))) return;
+    if (!askProgram(engine, request, attempt)) throwOutOfMemory(engine, request);
+  }
 }
 
-void* keptWithin(Engine& engine, const Request& request, void* pointer) {
-  if (hasRoom(*request.pool, 0)) return pointer;
-  freeAt(engine, toAddress(pointer), nullptr);
+Block& keptWithin(Engine& engine, const Request& request, Block& block) {
+  const std::uint64_t limit = request.pool->limit, surplus = block.bytes() - request.rounded();
+  if (request.pool->busyBytes() - surplus <= limit) return block;
+  freeAt(engine, deviceAddress(block), nullptr);
   throwOutOfMemory(engine, request);
 }
 

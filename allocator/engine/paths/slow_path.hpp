@@ -35,9 +35,9 @@ Block& fallBack(Engine& engine, Heap& heap, const Request& request, bool searche
 /// Throws OutOfMemory if the limit has no room for the request. It waits for queued work first,
 /// except for a capture, and asks the program's callbacks. Throws what they throw.
 void requireRoomWithin(Engine& engine, const Request& request);
-/// Keeps the block if the pool is within its limit with it. Otherwise other threads have allocated
-/// meanwhile: frees it and throws OutOfMemory.
-void* keptWithin(Engine& engine, const Request& request, void* pointer);
+/// The request's block, if the pool is within its limit with it. Otherwise other threads have
+/// allocated meanwhile: frees the block and throws OutOfMemory.
+Block& keptWithin(Engine& engine, const Request& request, Block& block);
 
 // ---- Host memory for what the device has no room for (overflow.cpp). Beside a stream's heap in a
 // pool lies another, of pages of host memory, which holds such blocks. A large block there has
