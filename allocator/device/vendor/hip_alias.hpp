@@ -176,7 +176,8 @@ struct VirtualMemory {
     void* range = nullptr;
     const hipError_t error = hipMemAddressReserve(&range, bytes, 0, nullptr, 0);
     *address = toAddress(range);
-    return error;
+    // HIP 5.2 succeeds, and reserves nothing.
+    return error == hipSuccess && range == nullptr ? hipErrorMemoryAllocation : error;
   }
   static hipError_t freeReservation(Address address, std::size_t bytes) {
     return hipMemAddressFree(toPointer(address), bytes);
