@@ -182,8 +182,10 @@ struct VirtualMemory {
   static hipError_t freeReservation(Address address, std::size_t bytes) {
     return hipMemAddressFree(toPointer(address), bytes);
   }
-  static hipError_t create(int ordinal, const VirtualMemoryCapability&, std::size_t bytes,
+  /// Not every runtime looks at the size before it maps the page.
+  static hipError_t create(int ordinal, const VirtualMemoryCapability& pages, std::size_t bytes,
                            Page* page) {
+    if (pages.granularity == 0 || bytes % pages.granularity != 0) return hipErrorInvalidValue;
     const hipMemAllocationProp wanted = properties(ordinal);
     hipMemGenericAllocationHandle_t handle = nullptr;
     const hipError_t error = hipMemCreate(&handle, bytes, &wanted, 0);
