@@ -18,7 +18,18 @@
 
 namespace {
 
-enum Which { kNull, kZeroing, kLate, kHeld, kHost, kDescriptors, kGranule, kCopy, kCapture };
+enum Which {
+  kNull,
+  kZeroing,
+  kLate,
+  kHeld,
+  kHost,
+  kDescriptors,
+  kGranule,
+  kCopy,
+  kCapture,
+  kAccess
+};
 
 struct Fault {
   const char* name;
@@ -39,6 +50,7 @@ constexpr Fault kFaults[] = {
     {"copy", "intel/llvm 22671", "a copy or fill may not leave its reservation"},
     {"capture", "ROCm/legacy-rocm-build 6681",
      "a capture refuses new memory, though it is relaxed"},
+    {"access", "HIP 7.2.4 of Debian experimental", "hipMemSetAccess refuses a page that is mapped"},
 };
 
 struct State {
@@ -197,6 +209,7 @@ SHOWN hipError_t hipMemSetAccess(void* address, size_t bytes, const hipMemAccess
     if (strikes(kHost, who[i].location.type != hipMemLocationTypeDevice))
       return hipErrorInvalidValue;
   }
+  if (strikes(kAccess)) return hipErrorInvalidValue;
   const hipError_t error = RUNTIMES(hipMemSetAccess)(address, bytes, who, count);
   const auto end = state().mapped.lower_bound(std::size_t(address) + bytes);
   if (error != hipSuccess || !state().on.contains(kLate)) return error;

@@ -197,4 +197,10 @@ TEST_CASE("capture: cached memory serves, new memory is an error that says why",
   CHECK(wrongWords(faulty.work()) == 0);
 }
 
+TEST_CASE("access: a device whose pages nobody may use has segments") {
+  FaultyDevice at_once("", "access");
+  CHECK_FALSE(at_once.hasPages());
+  CHECK(wrongWords(at_once.work()) == 0);
+}
+
 }  // namespace cistern::test

@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <new>
+#include <set>
 #include <span>
 #include <string>
 
@@ -172,15 +175,37 @@ struct VirtualMemory {
     const hipMemAllocationProp wanted = properties(ordinal);
     return hipMemGetAllocationGranularity(bytes, &wanted, hipMemAllocationGranularityMinimum);
   }
+  /// HIP 6.4 lets go of a part of what it refuses to free, and crashes at the third call. What it
+  /// has refused once is not asked again. Threads outlive destructors, so this is never destroyed.
+  struct RefusedFrees {
+    std::mutex mutex;
+    std::set<Address> addresses;
+  };
+  static RefusedFrees& refusedFrees() {
+    static RefusedFrees& all = *new RefusedFrees;
+    return all;
+  }
   static hipError_t reserve(std::size_t bytes, Address* address) {
+    RefusedFrees& refused = refusedFrees();
+    const std::lock_guard lock(refused.mutex);
     void* range = nullptr;
     const hipError_t error = hipMemAddressReserve(&range, bytes, 0, nullptr, 0);
     *address = toAddress(range);
+    if (error != hipSuccess) return error;
+    refused.addresses.erase(*address);
     // HIP 5.2 succeeds, and reserves nothing.
-    return error == hipSuccess && range == nullptr ? hipErrorMemoryAllocation : error;
+    return range == nullptr ? hipErrorMemoryAllocation : error;
   }
   static hipError_t freeReservation(Address address, std::size_t bytes) {
-    return hipMemAddressFree(toPointer(address), bytes);
+    RefusedFrees& refused = refusedFrees();
+    const std::lock_guard lock(refused.mutex);
+    if (refused.addresses.contains(address)) return hipErrorInvalidValue;
+    const hipError_t error = hipMemAddressFree(toPointer(address), bytes);
+    try {
+      if (error != hipSuccess) refused.addresses.insert(address);
+    } catch (const std::bad_alloc&) {
+    }
+    return error;
   }
   /// Not every runtime looks at the size before it maps the page.
   static hipError_t create(int ordinal, const VirtualMemoryCapability& pages, std::size_t bytes,
