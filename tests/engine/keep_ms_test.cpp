@@ -14,7 +14,8 @@ std::uint64_t reserved(const CachingAllocator& allocator) {
 
 }  // namespace
 
-TEST_CASE("what a peak left goes back, and what is used between two looks stays", "[engine]") {
+TEST_CASE("what a peak left goes back, and what is used between two looks stays",
+          "[engine][pages]") {
   SimRig rig;
   Engine& engine = rig.allocator.engine();
   const Stream s = rig.stream();
