@@ -71,29 +71,31 @@ class Observer {
 // A log of memory that is put behind addresses, and taken away from there, while somebody wants to
 // know.
 
-/// Thread-safe. While it is off, and nobody listens, two loads are all that it costs.
+/// Thread-safe. While it is off, and nobody listens, a load is all that it costs.
 class MemoryLog {
  public:
   static constexpr std::size_t kLeast = 65'536;
 
   /// Whether somebody wants to know.
-  bool on() const noexcept {
-    return keeps_.load(std::memory_order_relaxed) ||
-           listener_.load(std::memory_order_relaxed) != nullptr;
-  }
+  bool on() const noexcept { return wanted_.load(std::memory_order_relaxed) != 0; }
+  /// Whether hooks do (hooked_memory.hpp), which the log itself does not call.
+  void setHooks(bool on) noexcept { want(kHooks, on); }
   void set(bool on) {
     const MutexLock lock(mutex_);
-    keeps_.store(on, std::memory_order_relaxed);
+    want(kKeeps, on);
     if (!on) events_ = {};
   }
   /// Tells `listener` of each event from now on, or (null) nobody. It outlives the log.
-  void listen(Observer* listener) noexcept { listener_.store(listener, std::memory_order_relaxed); }
+  void listen(Observer* listener) noexcept {
+    listener_.store(listener, std::memory_order_relaxed);
+    want(kListener, listener != nullptr);
+  }
   /// If the host is short of memory, the event is lost.
   void note(const MemoryEvent& event) noexcept {
     if (Observer* const listener = listener_.load(std::memory_order_relaxed))
       listener->changed(event);
     const MutexLock lock(mutex_);
-    if (!keeps_.load(std::memory_order_relaxed)) return;
+    if ((wanted_.load(std::memory_order_relaxed) & kKeeps) == 0) return;
     if (events_.size() == 2 * kLeast) events_.erase(events_.begin(), events_.begin() + kLeast);
     try {
       events_.push_back(event);
@@ -106,7 +108,13 @@ class MemoryLog {
   }
 
  private:
-  std::atomic<bool> keeps_{false};
+  enum : std::uint8_t { kKeeps = 1, kListener = 2, kHooks = 4 };
+  void want(std::uint8_t who, bool on) noexcept {
+    on ? wanted_.fetch_or(who, std::memory_order_relaxed)
+       : wanted_.fetch_and(std::uint8_t(~who), std::memory_order_relaxed);
+  }
+
+  std::atomic<std::uint8_t> wanted_{0};  ///< by whom
   std::atomic<Observer*> listener_{nullptr};
   Mutex mutex_{LockRank::kMemoryLog};
   std::vector<MemoryEvent> events_ CISTERN_GUARDED_BY(mutex_);
