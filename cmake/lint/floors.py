@@ -28,7 +28,7 @@ def doors(*names):
 
 BASE_DOORS = doors("types", "error", "options", "current", "report")
 DEVICE_DOORS = BASE_DOORS + doors("status", "device", "device_calls", "sim")
-ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "history", "segment_source", "sleep", "memory_notice",
+ENGINE_DOORS = DEVICE_DOORS + doors("statistics", "history", "segment_source", "sleep",
                              "allocator")
 PINNED_DOORS = ENGINE_DOORS + doors("pinned")
 POOLS_DOORS = ENGINE_DOORS + doors("pool", "graph")

@@ -14,7 +14,6 @@
 #include "cistern/current.hpp"
 #include "cistern/device.hpp"
 #include "cistern/history.hpp"
-#include "cistern/memory_notice.hpp"
 #include "cistern/options.hpp"
 #include "cistern/report.hpp"
 #include "cistern/statistics.hpp"

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <ostream>
 
-#include "cistern/memory_notice.hpp"
+#include "cistern/report.hpp"
 #include "tests/support/forwarding_device.hpp"
 
 namespace cistern::test {

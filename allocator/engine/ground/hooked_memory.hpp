@@ -33,7 +33,7 @@
 #include "allocator/base/sections.hpp"
 #include "allocator/engine/ground/hooks.hpp"
 #include "allocator/engine/ground/observer.hpp"
-#include "cistern/memory_notice.hpp"
+#include "cistern/report.hpp"
 
 namespace cistern {
 

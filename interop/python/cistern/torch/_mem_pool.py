@@ -33,8 +33,8 @@ def MemPool(*, limit: Optional[SupportsIndex] = None, **options: Any) -> "torch.
     if enabled() is not None:
         pool = torch.cuda.MemPool(**options)
         if limit is not None:
-            from ._regions import limit_pool
-            limit_pool(torch.cuda.current_device(), pool, _arguments.whole(limit, "limit"))
+            from ._regions import _limit_pool
+            _limit_pool(torch.cuda.current_device(), pool, _arguments.whole(limit, "limit"))
         return pool
     return torch.cuda.MemPool(allocator=_allocator().allocator(), **options)
 

@@ -195,7 +195,7 @@ def _put(verb: str, device: int, pools: List[Any], how: int) -> _Figures:
     return figures
 
 
-def limit_pool(device: int, pool: Any, limit: int) -> None:
+def _limit_pool(device: int, pool: Any, limit: int) -> None:
     """The pool's blocks on the device may take so many bytes."""
     _call("cistern_torch_limit", device, [pool], (ctypes.c_ulonglong,), limit)
 
