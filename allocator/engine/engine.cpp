@@ -40,9 +40,7 @@ Engine::Engine(Device& on, const Options& how, std::uint64_t total, PutBack put_
                 put(*this, ready);
               }),
       pools(*this, caches),
-      imports(std::make_shared<Imports>(device, shared_memory_hooks)) {
-  memory_hooks.countIn(in_hand);
-}
+      imports(std::make_shared<Imports>(device)) {}
 
 // If the host is short of memory, the caches stay as they are.
 void Engine::emptyCaches() noexcept try {

@@ -21,7 +21,6 @@
 #include "allocator/engine/core/progress.hpp"
 #include "allocator/engine/events/known_streams.hpp"
 #include "allocator/engine/events/spare_events.hpp"
-#include "allocator/engine/ground/hooked_memory.hpp"
 #include "allocator/engine/ground/limit.hpp"
 #include "allocator/engine/ground/observer.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
@@ -104,9 +103,7 @@ struct Core {
   std::unique_ptr<Observer> observer;  ///< null: there is none; set before the first request
   std::atomic<bool> observed{false};   ///< whether the observer is told of blocks and memory
   MemoryLog log;
-  const std::shared_ptr<MemoryHooks> shared_memory_hooks = std::make_shared<MemoryHooks>(log);
-  MemoryHooks& memory_hooks = *shared_memory_hooks;  ///< users of imported memory hold them too
-  SegmentMap map;                                    ///< from an address to its segment, or range
+  SegmentMap map;  ///< from an address to its segment, or range
   SpareEvents events;
   Pool default_pool;
   HeapTable heaps;

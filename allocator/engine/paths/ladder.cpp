@@ -51,7 +51,6 @@ struct Miss {
   int passes = 0;                   ///< that were inconclusive, as other threads had memory in hand
   std::optional<InHand> in_hand{};  ///< since the pass began
   Asked asked_early{}, asked{};     ///< before host memory serves; at last
-  int heard = 0;                    ///< times that hooks had to hear of memory before it had room
 };
 
 using Step = Block* (*)(Miss& miss);
@@ -74,25 +73,6 @@ struct Rung {
   In memory = In::kEither;
 };
 
-// Whether memory that could be of use waits for hooks to hear of it, here or on another thread.
-bool hooksAreDue(const Miss& miss) {
-  const MemoryHooks& hooks = miss.engine.memory_hooks;
-  return hooks.due() && !hooks.inside();
-}
-
-// Memory that steps have taken out of use goes back to the device once hooks have heard of it. Only
-// then is there room. The hooks may wait for a thread that waits for those with memory in hand.
-Block* afterHooks(Miss& miss) {
-  constexpr int kMost = 1'000;  // each has given memory back, if not for this request
-  MemoryHooks& hooks = miss.engine.memory_hooks;
-  const std::uint64_t before = hooks.returned();
-  miss.in_hand.reset();
-  hooks.deliver(MemoryHooks::Wait::kYes);
-  miss.again = hooks.returned() != before && ++miss.heard < kMost;
-  if (!miss.again) miss.in_hand.emplace(miss.engine);
-  return nullptr;
-}
-
 Block* tried(const Rung& rung, Miss& miss) {
   const Request& request = miss.request;
   if (rung.memory != In::kEither && request.pool->onPages() != (rung.memory == In::kPages))
@@ -100,11 +80,8 @@ Block* tried(const Rung& rung, Miss& miss) {
   const bool captured = request.capture != nullptr;
   if (rung.whom != For::kAll && captured != (rung.whom == For::kCapture)) return nullptr;
   if (rung.whom != For::kUnderPressure) return rung.step(miss);
-  {
-    const MutexLock lock(miss.engine.pressure_mutex);
-    if (Block* const block = rung.step(miss)) return block;
-  }
-  return hooksAreDue(miss) ? afterHooks(miss) : nullptr;
+  const MutexLock lock(miss.engine.pressure_mutex);
+  return rung.step(miss);
 }
 
 /// The block of the first step that finds one; null if none does.
@@ -214,8 +191,6 @@ Block* fromOtherKind(Miss& miss) {
   return firstOf(kFree, other);
 }
 
-Block* afterAllHooks(Miss& miss) { return hooksAreDue(miss) ? afterHooks(miss) : nullptr; }
-
 // ---- Host memory --------------------------------------------------------------------------------
 
 template <Block* (*from)(Engine&, const Request&)>
@@ -227,8 +202,7 @@ Block* fromHost(Miss& miss) {
 
 Block* afterMakingRoom(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
   if (Block* block = search(miss)) return block;
-  if (!makeRoomFor(miss.engine, miss.request) || hooksAreDue(miss)) return nullptr;
-  return morePages(miss);
+  return makeRoomFor(miss.engine, miss.request) ? morePages(miss) : nullptr;
 }
 
 // Giving a segment back waits for all queued work. So if there is such work, other streams' memory
@@ -241,7 +215,6 @@ Block* afterGivingSegmentsBack(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure
   if (Block* block = idle ? nullptr : partsOfOthers(miss)) return block;
   engine.retries.fetch_add(1, std::memory_order_relaxed);
   while (makeRoomFor(miss.engine, miss.request)) {
-    if (hooksAreDue(miss)) return nullptr;
     if (Block* block = engine.segments.grow(miss.heap, miss.request)) return block;
   }
   if (Block* block = firstOf(kAtLast, miss)) return block;
@@ -264,7 +237,7 @@ Block* afterPending(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
     if (Block* block = search(miss)) return block;
     Block* const block = miss.request.pool->onPages() ? firstOf(kWhatThereIsNow, miss)
                                                       : afterGivingSegmentsBack(miss);
-    if (block != nullptr || hooksAreDue(miss)) return block;
+    if (block != nullptr) return block;
   }
   return nullptr;
 }
@@ -287,8 +260,7 @@ Block* afterTheDevice(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
 // Free memory may be of a size, or at a place, that serves nobody.
 template <Givers givers>
 Block* afterGivingBack(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
-  if (!giveBackFor(miss.engine, miss.request, givers) || hooksAreDue(miss)) return nullptr;
-  return firstOf(kWhatThereIsNow, miss);
+  return giveBackFor(miss.engine, miss.request, givers) ? firstOf(kWhatThereIsNow, miss) : nullptr;
 }
 
 // ---- Other threads, and the program -------------------------------------------------------------
@@ -391,8 +363,6 @@ constexpr Rung kLadder[] = {
     // new pages of host memory; the same, once all that lies free is given back
     {fromHost<fromNewHostMemory>},
     {fromHost<fromAllGivenBack>},
-    // what hooks had to hear of first
-    {afterAllHooks, For::kProgram},
     // what the program can give up
     {afterCallbacks},
 };
@@ -429,7 +399,6 @@ void refuseAsleep(const Request& request) {
 // A pool that sleeps has nothing free, so that each request for it comes here. One that slept for a
 // moment meanwhile may have room by now, which the steps did not see.
 Block& fallBack(Engine& engine, Heap& heap, const Request& request, bool searched) {
-  const DeliverAtEnd deliver(engine.memory_hooks);
   Block* block = nullptr;
   for (int tries = 0; block == nullptr; ++tries) {
     const std::uint64_t times_asleep = request.pool->times_asleep;
