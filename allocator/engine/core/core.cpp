@@ -88,11 +88,13 @@ std::optional<PoolTraits> PoolTable::close(Pool& pool) noexcept {
 
 // Pools that are opened at this moment may still be in pages: their first miss comes here, too.
 void PoolTable::leavePages() {
+  std::vector<std::shared_ptr<SegmentSource>> gone;
   const MutexLock lock(mutex_);
   std::vector<Pool*> pools{&core_.default_pool};
+  gone.reserve(pools_.size());
   for (Pool& pool : pools_) {
     pools.push_back(&pool);
-    pool.leaveHandles();
+    gone.push_back(pool.leaveHandles());
   }
   core_.heaps.leavePages(pools, core_.segment_rules);
 }

@@ -84,10 +84,11 @@ class Pool {
     rules_ = &rules;
     memory_ = MemoryKind::kSegments;
   }
-  /// With one_handle, each block is a malloc of the device's from now on. Pre: as above.
-  void leaveHandles() noexcept {
+  /// With one_handle, each block is a malloc of the device's from now on. Returns the source of
+  /// before, to be let go of without a lock. Pre: as above.
+  std::shared_ptr<SegmentSource> leaveHandles() noexcept {
     const MutexLock lock(mutex_);
-    if (traits_.one_handle) traits_.source = nullptr;
+    return traits_.one_handle ? std::exchange(traits_.source, nullptr) : nullptr;
   }
   /// Changes the rules of a pool that has no heap yet. False when it has one.
   bool change(const SizeRules& rules, MemoryKind memory);
