@@ -87,8 +87,7 @@ constexpr OptionRow kTable[] = {
 
     {"keep_ms", "", CountRule{&Options::keep_ms, 0, 1'000'000'000},
      "Free memory of the default pool that nothing has used for this many milliseconds goes back "
-     "to "
-     "the device by itself, at the latest after twice as many. 0: it is kept. A thread of the "
+     "to the device by itself, at the latest after twice as many. 0: it is kept. A thread of the "
      "allocator's own does so. Giving a segment back waits for the device."},
 
     {"large_segment_size", "large_segment_size_mb",

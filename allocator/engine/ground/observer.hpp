@@ -78,8 +78,6 @@ class MemoryLog {
 
   /// Whether somebody wants to know.
   bool on() const noexcept { return wanted_.load(std::memory_order_relaxed) != 0; }
-  /// Whether hooks do (hooked_memory.hpp), which the log itself does not call.
-  void setHooks(bool on) noexcept { want(kHooks, on); }
   void set(bool on) {
     const MutexLock lock(mutex_);
     want(kKeeps, on);
@@ -108,7 +106,7 @@ class MemoryLog {
   }
 
  private:
-  enum : std::uint8_t { kKeeps = 1, kListener = 2, kHooks = 4 };
+  enum : std::uint8_t { kKeeps = 1, kListener = 2 };
   void want(std::uint8_t who, bool on) noexcept {
     on ? wanted_.fetch_or(who, std::memory_order_relaxed)
        : wanted_.fetch_and(std::uint8_t(~who), std::memory_order_relaxed);
