@@ -41,6 +41,7 @@ CachingAllocator::CachingAllocator(Device& device, const Options& options)
 CachingAllocator::~CachingAllocator() {
   if (engine_->made.isHere()) {
     engine_->keeper.reset();
+    if (driverMayBeCalled()) engine_->memory_hooks.end();
     emptied_by_command::remove(*engine_);
     exit_reports::remove(*engine_);
     EngineHistory::of(*engine_).leave();

@@ -7,6 +7,7 @@
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/current_device.hpp"
 #include "allocator/base/process.hpp"
+#include "allocator/engine/backing/imports.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
 #include "allocator/engine/exchange/exchange.hpp"
 #include "allocator/engine/paths/slow_path.hpp"
@@ -23,7 +24,9 @@ void* CachingAllocator::allocate(std::size_t bytes, Stream stream, std::size_t a
 
 void CachingAllocator::emptyCache() {
   if (!engine_->made.isHere()) return;
+  const DeliverAtEnd deliver(engine_->memory_hooks);
   cistern::emptyCache(*engine_);
+  engine_->memory_hooks.deliver();
   (void)engine_->hooks.tidy(Tidying::kEmptied);
 }
 
@@ -79,10 +82,20 @@ HookId CachingAllocator::attachOutOfMemoryObserver(
     std::function<void(const OutOfMemoryReport&)> observer) {
   return engine_->here("attachOutOfMemoryObserver").hooks.out_of_memory.add(std::move(observer));
 }
+HookId CachingAllocator::attachMemoryHook(MemoryHook hook) {
+  Engine& engine = engine_->here("attachMemoryHook");
+  return engine.memory_hooks.attach(std::move(hook), [&engine] {
+    engine.pages.tellPresent();
+    for (Heap* heap : engine.heaps.all()) engine.segments.tellPresent(*heap);
+    engine.imports->tellPresent();
+  });
+}
 void CachingAllocator::detach(HookId hook) {
-  Hooks& hooks = engine_->here("detach").hooks;
-  if (hooks.reclaim.remove(hook) || hooks.out_of_memory.remove(hook) ||
-      hooks.pool_released.remove(hook) || hooks.sleep.remove(hook))
+  Engine& engine = engine_->here("detach");
+  Hooks& hooks = engine.hooks;
+  if (engine.memory_hooks.detach(hook) || hooks.reclaim.remove(hook) ||
+      hooks.out_of_memory.remove(hook) || hooks.pool_released.remove(hook) ||
+      hooks.sleep.remove(hook))
     return;
   throw InvalidArgument(fmt::format(
       "detach: this allocator has no callback or observer with the name {}", hook.number));

@@ -151,6 +151,8 @@ std::shared_ptr<void> CachingAllocator::openImport(const std::vector<SharedPage>
     at += page.bytes;
   }
   device().setAccess(range.base, bytes).orThrow();
+  engine_->imports->noteOpened(range);
+  engine_->memory_hooks.deliver();
   return {imported, toPointer(range.base)};
 }
 

@@ -2,7 +2,7 @@
 # shared object (cistern_shared, libcistern.so.0). Each file but those of the hits is compiled once, for both.
 include_guard(GLOBAL)
 
-set(cistern_parts base layout device engine history reports emptying sleep allocator pinned pools handles cpp c plugin
+set(cistern_parts base hooks layout device engine history reports emptying sleep allocator pinned pools handles cpp c plugin
                   python_stacks)
 set(cistern_objects "")
 foreach(part IN LISTS cistern_parts)

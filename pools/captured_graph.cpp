@@ -128,6 +128,7 @@ void CapturedGraph::unwind(std::shared_ptr<CapturedGraph>& graph) noexcept {
            graph->reserved_before_);
   } catch (const std::bad_alloc&) {
   }
+  pools.engine.memory_hooks.deliver();
   graph = nullptr;
   if (driverMayBeCalled()) pools.tidy();
 }

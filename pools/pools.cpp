@@ -117,12 +117,14 @@ std::shared_ptr<void> Pools::hold(MempoolId_t id) {
 // name.
 void Pools::emptyCache(MempoolId_t id) {
   PoolRegistry& at = registry_->here("emptyCache");
+  const DeliverAtEnd deliver(at.engine.memory_hooks);
   if (id == MempoolId_t{}) return cistern::emptyCache(at.engine, &at.engine.default_pool);
   {
     const PoolUsers::Visit visiting = at.users.visit("emptyCache", id);
     (void)at.graphs.retired.waitForStuck();
     at.tidy();
     cistern::emptyCache(at.engine, &visiting.pool);
+    at.engine.memory_hooks.deliver();
   }
   at.users.lookFirstAt(id);
   at.tidy();
@@ -130,7 +132,9 @@ void Pools::emptyCache(MempoolId_t id) {
 
 void Pools::emptyUnowned() {
   PoolRegistry& at = registry_->here("emptyUnowned");
+  const DeliverAtEnd deliver(at.engine.memory_hooks);
   cistern::emptyCache(at.engine, nullptr, true);
+  at.engine.memory_hooks.deliver();
   (void)at.tidyForMemory(Tidying::kEmptied);
 }
 

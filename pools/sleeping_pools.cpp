@@ -53,6 +53,11 @@ SleepingPools::Ids eachOnce(const SleepingPools::Ids& ids) {
 
 SleepReport SleepingPools::sleep(const Ids& ids, const Stream* after, Contents contents) {
   if (after != nullptr) engine_.meet(*after);
+  const DeliverAtEnd deliver(engine_.memory_hooks);
+  return sleepNow(ids, after, contents);
+}
+
+SleepReport SleepingPools::sleepNow(const Ids& ids, const Stream* after, Contents contents) {
   const RelaxedCaptureMode relaxed(engine_.device);  // others' captures stay valid
   const MutexLock lock(turn_);
   Chosen chosen;
@@ -226,6 +231,7 @@ void SleepingPools::fallAsleep(Chosen& chosen, Contents contents, SleepReport& r
 // Pools and graphs that have ended are tidied without the lock: that may call the program. The
 // pools that are to wake stay meanwhile, as they are.
 WakeReport SleepingPools::wake(const Ids& ids, HostMemory memory) {
+  const DeliverAtEnd deliver(engine_.memory_hooks);
   const RelaxedCaptureMode relaxed(engine_.device);
   std::vector<PoolUsers::Visit> visits;
   for (const MempoolId_t id : ids) {
@@ -234,6 +240,7 @@ WakeReport SleepingPools::wake(const Ids& ids, HostMemory memory) {
   Attempt done = tryToWake(ids, memory);
   if (done.missing) {
     emptyCache(engine_);
+    engine_.memory_hooks.deliver(MemoryHooks::Wait::kYes);
     done = tryToWake(ids, memory);
   }
   if (done.missing) throwOutOfMemory(engine_, *done.missing);

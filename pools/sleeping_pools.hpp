@@ -48,6 +48,7 @@ class SleepingPools {
   void tidy(std::size_t looks) noexcept;
 
  private:
+  SleepReport sleepNow(const Ids& ids, const Stream* after, Contents contents);
   struct Chosen;
   struct Attempt;
   static std::uint64_t reservedBy(const Chosen& chosen);

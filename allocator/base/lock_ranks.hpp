@@ -72,6 +72,7 @@
   X(kImports, "Imports::mutex_", "guards what could not be unmapped yet")                       \
   X(kVirtualSegments, "VirtualSegments::mutex_", "guards the segments of one page each")        \
   X(kHooks, "HookList::mutex_", "guards one list of the program's functions")                   \
+  X(kMemoryHooks, "MemoryHooks::mutex_", "guards what hooks for memory are to hear")            \
   X(kMemoryLog, "MemoryLog::mutex_", "guards the events that are recorded")                     \
   X(kExitReports, "Registry::mutex", "guards the allocators that are reported at exit")         \
   X(kEmptiedByCommand, "Reached::mutex", "guards the allocators that `cistern sleep` reaches")  \

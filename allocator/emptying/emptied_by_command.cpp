@@ -92,6 +92,7 @@ void empty(Engine& engine, EmptyAnswer& answer) noexcept {
   answer.before += engine.limit.reserved();
   try {
     cistern::emptyCache(engine);
+    engine.memory_hooks.deliver();
     (void)engine.hooks.tidy(Tidying::kEmptied);
   } catch (const std::exception&) {
     answer.failed += 1;

@@ -29,6 +29,7 @@ void KeepLimit::run() {
                             [this] { return stopping_; })) {
     lock.unlock();
     if (driverMayBeCalled()) {
+      const DeliverAtEnd deliver(engine_.memory_hooks);
       const BackgroundAccount account;
       const RelaxedCaptureMode relaxed(engine_.device);
       try {

@@ -40,7 +40,9 @@ Engine::Engine(Device& on, const Options& how, std::uint64_t total, PutBack put_
                 put(*this, ready);
               }),
       pools(*this, caches),
-      imports(std::make_shared<Imports>(device)) {}
+      imports(std::make_shared<Imports>(device, shared_memory_hooks)) {
+  memory_hooks.countIn(in_hand);
+}
 
 // If the host is short of memory, the caches stay as they are.
 void Engine::emptyCaches() noexcept try {

@@ -78,6 +78,7 @@ class FallingAsleep {
     for (const pages::PhysicalPage& page : engine_.pages.state().table.pages()) {
       if (!page.spare()) return;  // spares come first
       if (page.counted_by == nullptr || !isOurs(*page.counted_by)) continue;
+      if (std::ranges::any_of(page.mappings, &pages::Mapping::withdrawn)) continue;
       const Address at = page.mappings.empty() ? 0 : page.mappings.front()->deviceAddress();
       const bool device = page.kind == MemoryKind::kPages;
       noteStayed({page.counted_by->pool().id(), at, page.bytes(),
@@ -132,6 +133,7 @@ class FallingAsleep {
     const StayedMemory memory{planned.page->current->range->home->pool().id(), planned.address(),
                               planned.page->bytes(), planned.stays.value_or(WhyStayed::kRefused)};
     const bool away = !planned.stays && pages::putAway(state, *planned.page);
+    if (away && planned.page->current->withdrawn) return;  // the device gets it when hooks know
     if (!away || planned.page->made) return noteStayed(memory);
     if (!planned.used) state.table.forget(*planned.page);
   }

@@ -14,15 +14,28 @@ bool hasUsedMappings(State& state, const PhysicalPage& page) {
   });
 }
 
+namespace {
+
+// False if the mapping is still there, because the device refuses, or hooks are to hear of it
+// first.
+bool unmap(State& state, Mapping& mapping) noexcept {
+  if (!mapping.mapped) return true;
+  if (state.withdraw(mapping)) return false;
+  if (!state.core.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
+  mapping.mapped = false;
+  if (state.core.memory_hooks.on()) state.core.memory_hooks.gone(mapping.deviceAddress());
+  return true;
+}
+
+}  // namespace
+
 // The mapping that blocks lie in goes first: if it does not go, nothing has changed.
 bool putAway(State& state, PhysicalPage& page) noexcept {
   for (std::size_t i = page.mappings.size(); i-- > 0;) {
     Mapping& mapping = *page.mappings[i];
-    if (mapping.removable() && !state.remove(mapping)) return false;
+    if (mapping.removable() && !state.takeAway(mapping)) return false;
   }
-  Mapping& current = *page.current;
-  current.mapped = !state.core.device.unmap(current.deviceAddress(), current.bytes()).ok();
-  if (current.mapped) return false;
+  if (!unmap(state, *page.current) && !page.current->withdrawn) return false;
   state.table.setAsleep(page, true);
   giveUp(state, page);
   return true;
@@ -32,9 +45,7 @@ void giveUp(State& state, PhysicalPage& page) noexcept {
   if (!page.made) return;
   bool all = true;
   for (Mapping* mapping : page.mappings) {
-    if (mapping->mapped)
-      mapping->mapped = !state.core.device.unmap(mapping->deviceAddress(), mapping->bytes()).ok();
-    all = all && !mapping->mapped;
+    all = unmap(state, *mapping) && all;
   }
   if (all) page.made = !state.returnToDevice(page);
 }
@@ -82,13 +93,19 @@ Status make(State& state, PhysicalPage& page) {
 
 Status makeAndMap(State& state, PhysicalPage& page) {
   Device& device = state.core.device;
+  MemoryHooks& hooks = state.core.memory_hooks;
+  for (Mapping* mapping : page.mappings) state.table.endWithdrawal(*mapping);
   if (!page.made) {
     if (Status made = make(state, page); !made.ok()) return made;
   }
   for (Mapping* mapping : page.mappings) {
     if (mapping->mapped) continue;
+    if (hooks.on()) hooks.expect(State::noticeOf(page, *mapping->range, mapping->unit));
     const Status mapped = device.map(mapping->deviceAddress(), page.bytes(), page.handle);
-    if (!mapped.ok()) return mapped;
+    if (!mapped.ok()) {
+      if (hooks.on()) hooks.gone(mapping->deviceAddress());
+      return mapped;
+    }
     mapping->mapped = true;
   }
   // Also where it was mapped before: whether access was set there is not known.

@@ -131,7 +131,7 @@ class WakingUp {
     if (tries > 1) return false;
     if (tries == 1 && !engine_.progress.completeAll(engine_.heaps.all())) return false;
     emptyCacheUntidied(engine_);
-    return true;
+    return !engine_.memory_hooks.due();  // hooks are to hear of it first, without a lock held
   }
 
   std::vector<AddressRange> addresses() const {
@@ -173,7 +173,11 @@ class WakingUp {
       heap->mutex().assertHeld();
       pages::prepareWake(*heap);  // the last that may throw
     }
-    for (PhysicalPage* page : wanted_) engine_.pages.state().table.setAsleep(*page, false);
+    for (PhysicalPage* page : wanted_) {
+      engine_.pages.state().table.setAsleep(*page, false);
+      if (!engine_.memory_hooks.on()) continue;
+      for (const Mapping* at : page->mappings) engine_.memory_hooks.came(at->deviceAddress());
+    }
     for (Heap* heap : heaps_) {
       heap->mutex().assertHeld();
       pages::wake(*heap);

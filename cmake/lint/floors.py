@@ -1,10 +1,10 @@
 """A folder includes only what stands below it.
 
-    base < layout, device < engine < history < reports, emptying < allocator's own files
+    base < hooks, layout, device < engine < history < reports, emptying < allocator's own files
          < pinned, pools, handles < interop
 
-Sleep stands on the engine beside history, and only pools know it. Layout and device do not know each
-other, nor do pinned, pools and handles, which know the engine but nothing of histories and emptying.
+Sleep stands on the engine beside history, and only pools know it. Hooks, layout and device do not know
+each other, nor do pinned, pools and handles, which know the engine but nothing of histories and emptying.
 Of interop, trace knows only base, recording and programs that and trace, report these and recording,
 and sharing what programs include of the engine. Tests and benchmarks may include anything.
 
@@ -34,7 +34,7 @@ PINNED_DOORS = ENGINE_DOORS + doors("pinned")
 POOLS_DOORS = ENGINE_DOORS + doors("pool", "graph")
 BASE = BASE_DOORS + ["allocator/base"]
 DEVICE = BASE + DEVICE_DOORS + ["allocator/device"]
-ENGINE = DEVICE + ENGINE_DOORS + ["allocator/layout", "allocator/engine"]
+ENGINE = DEVICE + ENGINE_DOORS + ["allocator/hooks", "allocator/layout", "allocator/engine"]
 
 ENGINE_ROOM = "allocator/engine/"
 ENGINE_FLOORS = [
@@ -52,6 +52,7 @@ ENGINE_FLOORS = [
 # Folder -> what it may include. The longest matching folder counts.
 MAY_INCLUDE = {
     "allocator/base": BASE,
+    "allocator/hooks": BASE + ["allocator/hooks"],
     "allocator/layout": BASE + ["allocator/layout"],
     "allocator/device": DEVICE,
     "allocator/engine": ENGINE,

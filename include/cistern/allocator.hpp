@@ -196,6 +196,36 @@ class CISTERN_API CachingAllocator {
   /// call it again. An exception of the observer is thrown instead, and later observers are not
   /// called.
   HookId attachOutOfMemoryObserver(std::function<void(const OutOfMemoryReport&)> observer);
+  /// Attaches a hook that hears of each range of device addresses that gets memory behind it, and
+  /// of each that is about to lose it: for programs that register memory with other libraries. It
+  /// hears first of all that is there (was_there), then of each change. Its notices are numbered
+  /// without a gap. One thread at a time calls the hooks, in the order of the changes.
+  ///
+  /// - kUnmapping: the range is out of use for good. The device unmaps it when all hooks have
+  ///   returned. So it is never told too late.
+  /// - kMapped: a hook hears of it before the verb returns that got the memory. There are three
+  ///   exceptions: a hook runs on another thread just then, which goes on with this one; the verb
+  ///   was called inside a hook; and another thread of the same stream gets the rest of a page as a
+  ///   hit, which waits for nobody.
+  /// - A page that moves keeps its memory at the old addresses, and is told of when they are
+  ///   unmapped. A block that is placed there again is no news.
+  ///
+  /// Inside a hook every verb may be called. The memory that it would unmap stays until the hook is
+  /// done, also if another thread calls it. Then emptyCache and sleep return before the memory has
+  /// gone, and the report of a sleep counts it as released. Other threads go on meanwhile, except
+  /// that a request which would be refused waits for memory that hooks are to hear of. Inside a
+  /// hook such a request is refused. If the device does not unmap a range, hooks hear that it is
+  /// mapped again.
+  ///
+  /// An exception of a hook is printed to stderr. All other hooks hear of the change, and the
+  /// memory comes or goes all the same: the verb may be another thread's, or noexcept. When the
+  /// allocator ends, hooks hear that everything is unmapping, unless the process exits. They must
+  /// call no verb then.
+  ///
+  /// Throws InvalidArgument for an empty function, std::bad_alloc, and what the hook throws of what
+  /// is there: then it is not attached. Pre: no hook waits for a thread that is in this verb or in
+  /// detach, or whose request needs the memory that the hook hears of.
+  HookId attachMemoryHook(MemoryHook hook);
   /// The callback or observer with that id is not called any more. Waits for every other thread
   /// that is just calling the hooks of this one's list, if this hook is among them. Hooks that came
   /// by the same verb, in any number of calls, are one list. All that the hook uses may then be

@@ -176,4 +176,50 @@ struct CISTERN_API OverflowReport {
   std::string text() const;
 };
 
+// ---- Memory that comes and goes -----------------------------------------------------------------
+
+/// A change to a part of the memory.
+enum class MemoryAction : std::uint8_t {
+  kSegmentAlloc,  ///< a malloc of the device, or of a pool's source
+  kSegmentFree,   ///< given back
+  kPageMap,       ///< addresses have a page behind them now, with or without a device call
+  kPageUnmap,     ///< they have none any more: it went elsewhere, or back to the device
+};
+
+struct MemoryEvent {
+  MemoryAction action{};
+  Address address = 0;
+  std::uint64_t bytes = 0;
+  Stream stream;  ///< whose blocks lie there
+  MempoolId_t pool;
+  Location location = Location::kDevice;  ///< of the memory
+  /// Of a page: no device call was made, because the device has it mapped there before and after.
+  bool stays_mapped = false;
+};
+
+// What a program hears that registers memory with other libraries (ibv_reg_mr, UCX, NCCL):
+// CachingAllocator::attachMemoryHook.
+
+enum class MemoryChange : std::uint8_t {
+  kMapped,     ///< the addresses have memory behind them now
+  kUnmapping,  ///< they are about to lose it; nothing can be allocated there any more
+};
+
+/// A change to one range of addresses: a page, a segment, or pages of another process. The range
+/// that is unmapping is one that was mapped, as a whole.
+struct MemoryNotice {
+  std::uint64_t number = 0;  ///< of those that this hook is called with: 1, 2, 3, …
+  MemoryChange change{};
+  Address address = 0;
+  std::uint64_t bytes = 0;
+  Stream stream;                          ///< whose blocks were to lie there, as it was mapped
+  MempoolId_t pool;                       ///< whose blocks were to lie there, as it was mapped
+  Location location = Location::kDevice;  ///< of the memory
+  bool imported = false;                  ///< another process has the memory, too (openImport)
+  /// It is no news: the memory was there when this hook was attached.
+  bool was_there = false;
+};
+
+using MemoryHook = std::function<void(const MemoryNotice&)>;
+
 }  // namespace cistern

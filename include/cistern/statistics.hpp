@@ -155,25 +155,6 @@ struct SnapshotSegment {
   std::vector<SnapshotBlock> blocks;      ///< by address; they cover the segment
 };
 
-/// A change to a part of the memory.
-enum class MemoryAction : std::uint8_t {
-  kSegmentAlloc,  ///< a malloc of the device, or of a pool's source
-  kSegmentFree,   ///< given back
-  kPageMap,       ///< addresses have a page behind them now, with or without a device call
-  kPageUnmap,     ///< they have none any more: it went elsewhere, or back to the device
-};
-
-struct MemoryEvent {
-  MemoryAction action{};
-  Address address = 0;
-  std::uint64_t bytes = 0;
-  Stream stream;  ///< whose blocks lie there
-  MempoolId_t pool;
-  Location location = Location::kDevice;  ///< of the memory
-  /// Of a page: no device call was made, because the device has it mapped there before and after.
-  bool stays_mapped = false;
-};
-
 /// All memory of an allocator. Addresses that a gone pool or stream has left, with nothing behind
 /// them, are no part of it.
 struct Snapshot {

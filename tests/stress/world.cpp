@@ -44,11 +44,12 @@ void violation(const std::string& what) {
 
 World::World(std::uint64_t seed, std::size_t streams, Counts& all)
     : device(deviceFor(seed)),
-      allocator(device, optionsFor(seed)),
+      allocator(mirror, optionsFor(seed)),
       pools(allocator),
       counts(all),
       slots(streams) {
   allocator.setMisuseHook([](const Misuse& misuse) { violation(misuse.text()); });
+  if (seed % 4 < 2) hook_ = allocator.attachMemoryHook(mirror.hook());
   // The first slot has the default stream.
   for (std::size_t i = 1; i < slots.size(); ++i) {
     slots[i].stream = device.createStream().orThrow();
@@ -63,6 +64,12 @@ World::~World() {
   doing("takes the world down: audits");
   allocator.audit();
   device.synchronizeDevice().orThrow();
+  if (hook_.number != 0) {
+    doing("takes the world down: detaches the hook");
+    allocator.detach(hook_);  // then no other thread delivers
+    mustBe(mirror.heard() == mirror.there(), "a hook has heard of other memory than there is");
+    mustBe(mirror.wrong() == 0, "the device was called before a hook heard of it");
+  }
   doing("takes the world down: empties the cache");
   allocator.emptyCache();
   doing("takes the world down: compares");

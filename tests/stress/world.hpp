@@ -13,6 +13,7 @@
 #include "cistern/allocator.hpp"
 #include "cistern/pool.hpp"
 #include "tests/stress/ownership.hpp"
+#include "tests/support/mirrored_device.hpp"
 
 namespace cistern::stress {
 
@@ -63,6 +64,7 @@ class World {
   void checkStatistics();
 
   sim::SimDevice device;
+  test::MirroredDevice mirror{device};
   CachingAllocator allocator;
   Pools pools;
   Counts& counts;
@@ -71,6 +73,7 @@ class World {
  private:
   void work(Stream stream, const Held& held, sim::AccessKind kind);
 
+  HookId hook_;  ///< of the mirror, for some seeds
   Ownership ownership_;
   std::array<std::atomic<Held*>, 64> mail_{};
 };

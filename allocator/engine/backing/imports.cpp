@@ -1,14 +1,84 @@
 #include "allocator/engine/backing/imports.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <numeric>
 
 namespace cistern {
 
-// It is not known whose work uses them. In a child of fork, and at exit, the driver may not be
-// called any more.
+namespace {
+
+MemoryNotice noticeOf(Address base, std::uint64_t bytes) {
+  MemoryNotice notice;
+  notice.address = base;
+  notice.bytes = bytes;
+  notice.imported = true;
+  return notice;
+}
+
+}  // namespace
+
+void Imports::noteOpened(const ImportedRange& range) {
+  {
+    const MutexLock lock(mutex_);
+    opened_[range.base] = range.bytes;
+  }
+  if (!hooks_->on()) return;
+  hooks_->expect(noticeOf(range.base, range.bytes));
+  hooks_->came(range.base);
+}
+
+void Imports::tellPresent() {
+  std::map<Address, std::uint64_t> opened;
+  {
+    const MutexLock lock(mutex_);
+    opened = opened_;
+  }
+  for (const auto& [base, bytes] : opened) hooks_->addPresent(noticeOf(base, bytes));
+}
+
 void Imports::giveBack(std::list<ImportedRange>& ranges) noexcept {
   if (!made_.isHere() || !driverMayBeCalled()) return;
+  std::list<ImportedRange> now;
+  while (!ranges.empty()) {
+    std::list<ImportedRange> one;
+    one.splice(one.end(), ranges, ranges.begin());
+    if (!withdraw(one)) now.splice(now.end(), one);
+  }
+  if (!now.empty()) giveBackNow(now);
+  hooks_->deliver();
+}
+
+// False if hooks need not hear of the range.
+bool Imports::withdraw(std::list<ImportedRange>& range) noexcept {
+  const auto at = range.begin();
+  {
+    const MutexLock lock(mutex_);
+    opened_.erase(at->base);
+    if (hooks_->on()) withdrawn_.splice(withdrawn_.end(), range);
+  }
+  if (!range.empty()) return false;
+  if (hooks_->withdraw(at->base, *this, &*at)) return true;
+  const MutexLock lock(mutex_);
+  range.splice(range.end(), withdrawn_, at);
+  return false;
+}
+
+void Imports::finish(void* range) noexcept {
+  std::list<ImportedRange> one;
+  {
+    const MutexLock lock(mutex_);
+    const auto at =
+        std::ranges::find_if(withdrawn_, [range](const ImportedRange& of) { return &of == range; });
+    one.splice(one.end(), withdrawn_, at);
+  }
+  hooks_->gone(one.front().base);  // nobody gets it back, whenever the device does
+  giveBackNow(one);
+}
+
+// It is not known whose work uses them. In a child of fork, and at exit, the driver may not be
+// called any more.
+void Imports::giveBackNow(std::list<ImportedRange>& ranges) noexcept {
   const RelaxedCaptureMode relaxed(device_);
   bool idle = false;
   for (auto range = ranges.begin(); range != ranges.end();) {
@@ -24,12 +94,13 @@ void Imports::giveBack(std::list<ImportedRange>& ranges) noexcept {
 
 void Imports::retry() noexcept {
   if (!any_left_.load(std::memory_order_relaxed) || !made_.isHere()) return;
+  if (!driverMayBeCalled()) return;
   std::list<ImportedRange> ranges;
   {
     const MutexLock lock(mutex_);
     ranges.swap(left_);
   }
-  giveBack(ranges);
+  giveBackNow(ranges);
 }
 
 // The last page goes first, so that what is mapped still begins at the base.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -145,6 +146,27 @@ void SegmentBacking::noteTaken(HeapSegment& segment, const Heap& heap) noexcept 
   note(core_.log, MemoryAction::kSegmentAlloc, segment.device_base, segment.bytes, heap);
 }
 
+namespace {
+
+MemoryNotice noticeOf(const HeapSegment& segment, const Heap& heap) {
+  MemoryNotice notice;
+  notice.address = segment.device_base;
+  notice.bytes = segment.bytes;
+  notice.stream = heap.stream();
+  notice.pool = heap.pool().id();
+  return notice;
+}
+
+}  // namespace
+
+void SegmentBacking::tellPresent(Heap& heap) {
+  const MutexLock lock(heap.mutex());
+  if (heap.onPages()) return;
+  forEachSegment(heap, [&](const HeapSegment& segment) {
+    core_.memory_hooks.addPresent(noticeOf(segment, heap));
+  });
+}
+
 // After the older ones, or before them.
 Address SegmentBacking::takePlace(std::uint64_t bytes) {
   const MutexLock lock(mutex_);
@@ -174,8 +196,11 @@ Block* SegmentBacking::install(HeapSegment& segment, Heap& heap, const Request& 
     mapped = true;
     noteTaken(segment, heap);
     const MutexLock lock(heap.mutex());
+    const bool heard = core_.memory_hooks.on();
+    if (heard) core_.memory_hooks.expect(noticeOf(segment, heap));
     heap.add(segment, Heap::From::kDevice);
     added = true;
+    if (heard) core_.memory_hooks.came(segment.device_base);
     return heap.allocateFrom(*segment.first, request);
   } catch (...) {
     if (added) throw;
@@ -222,15 +247,38 @@ Status SegmentBacking::returnToDevice(const HeapSegment& segment, const Pool& po
 // again later. The log notes the segment before it goes. From then on another thread may have the
 // address, and note that it does.
 std::uint64_t SegmentBacking::giveBack(HeapSegment& segment, Heap& owner, bool was_there) {
-  const std::uint64_t bytes = segment.bytes;
+  MemoryHooks& hooks = core_.memory_hooks;
   if (was_there) core_.map.erase(segment);
+  if (!hooks.on()) return giveBackNow(segment, owner, was_there);
+  const std::uint64_t bytes = segment.bytes;
+  DeviceSegment& own = deviceSegmentOf(segment);
+  own.withdrawn = {&owner, was_there, owner.pool().token()};
+  if (hooks.withdraw(segment.device_base, *this, &own)) return bytes;
+  own.withdrawn = {};
+  return giveBackNow(segment, owner, was_there);
+}
+
+// The pool goes last of all, without a lock.
+void SegmentBacking::finish(void* range) noexcept {
+  DeviceSegment& segment = *static_cast<DeviceSegment*>(range);
+  const DeviceSegment::Withdrawn of = std::exchange(segment.withdrawn, {});
+  (void)giveBackNow(segment, *of.owner, of.was_there);
+}
+
+std::uint64_t SegmentBacking::giveBackNow(HeapSegment& segment, Heap& owner, bool was_there) {
+  MemoryHooks& hooks = core_.memory_hooks;
+  const std::uint64_t bytes = segment.bytes;
+  MemoryHooks::Ranges::node_type record;
+  if (hooks.on()) record = hooks.takeOut(segment.device_base);
   note(core_.log, MemoryAction::kSegmentFree, segment.device_base, bytes, owner);
   const Status freed = returnToDevice(segment, owner.pool());
   if (freed) {
     returned_.fetch_add(1, std::memory_order_relaxed);
     core_.limit.noteReturned(bytes);
+    hooks.gone(std::move(record));
   } else {
     note(core_.log, MemoryAction::kSegmentAlloc, segment.device_base, bytes, owner);
+    hooks.stays(std::move(record));
     core_.answers.note(freed);
     // Its leaves exist. But a source may have given the memory to another pool meanwhile.
     if (was_there) was_there = core_.map.insert(segment);
@@ -304,10 +352,12 @@ void SegmentBacking::collectGarbage(const std::vector<Heap*>& heaps, std::uint64
   std::uint64_t total_age = 0;
   for (const Idle& one : idle) total_age += now - one.since;
   const std::uint64_t mean_age = total_age / idle.size();
+  const std::uint64_t reserved = core_.limit.reserved();
+  std::uint64_t released = 0;  // some go only when hooks have heard of it
   std::ranges::sort(idle, {}, &Idle::since);
   for (const Idle& one : idle) {
-    if (core_.limit.reserved() <= bytes || now - one.since < mean_age) return;
-    releaseOneIdle(*one.segment, *one.heap);
+    if (reserved - released <= bytes || now - one.since < mean_age) return;
+    released += releaseOneIdle(*one.segment, *one.heap);
   }
 }
 

@@ -25,6 +25,13 @@ struct DeviceSegment : HeapSegment {
   std::uint64_t number = 0;  ///< they are numbered in the order in which they came
   /// Its page, to other processes, while any holds it. The lock of the pages guards it.
   std::weak_ptr<const SharedPage> exported{};
+  /// Free memory that was withdrawn, until hooks have heard of it and the device has it.
+  struct Withdrawn {
+    Heap* owner = nullptr;
+    bool was_there = false;
+    std::shared_ptr<void> visiting{};  ///< its pool stays
+  };
+  Withdrawn withdrawn{};
   // The backing's lock guards these.
   HoldCounts holds;
   std::uint32_t capture = 0;  ///< of the last footprint that it became part of; 0: none holds it
@@ -38,7 +45,7 @@ inline const DeviceSegment& deviceSegmentOf(const HeapSegment& segment) {
   return static_cast<const DeviceSegment&>(segment);
 }
 
-class SegmentBacking {
+class SegmentBacking final : MemoryHooks::Owner {
  public:
   explicit SegmentBacking(Core& core) : core_(core) {}
   SegmentBacking(const SegmentBacking&) = delete;
@@ -81,6 +88,9 @@ class SegmentBacking {
     const MutexLock lock(mutex_);
     return held_bytes_;
   }
+  /// MemoryHooks::addPresent for each segment of the heap. Throws std::bad_alloc.
+  void tellPresent(Heap& heap);
+  void finish(void* range) noexcept override;
 
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
@@ -104,8 +114,9 @@ class SegmentBacking {
                                   const char* broken);
   void noteTaken(HeapSegment& segment, const Heap& heap) noexcept;
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
-  // These return the bytes that are back.
+  // These return the bytes that are back, or go back when hooks have heard of that.
   std::uint64_t giveBack(HeapSegment& segment, Heap& owner, bool was_there);
+  std::uint64_t giveBackNow(HeapSegment& segment, Heap& owner, bool was_there);
   std::uint64_t giveBackRefused(Heap& heap);
   std::uint64_t releaseOneIdle(HeapSegment& segment, Heap& heap);
 

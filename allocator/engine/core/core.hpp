@@ -25,6 +25,7 @@
 #include "allocator/engine/ground/observer.hpp"
 #include "allocator/engine/ground/segment_map.hpp"
 #include "allocator/engine/statistics/totals.hpp"
+#include "allocator/hooks/hooked_memory.hpp"
 #include "cistern/device.hpp"
 #include "cistern/options.hpp"
 
@@ -103,7 +104,9 @@ struct Core {
   std::unique_ptr<Observer> observer;  ///< null: there is none; set before the first request
   std::atomic<bool> observed{false};   ///< whether the observer is told of blocks and memory
   MemoryLog log;
-  SegmentMap map;  ///< from an address to its segment, or range
+  const std::shared_ptr<MemoryHooks> shared_memory_hooks = std::make_shared<MemoryHooks>(log);
+  MemoryHooks& memory_hooks = *shared_memory_hooks;  ///< users of imported memory hold them too
+  SegmentMap map;                                    ///< from an address to its segment, or range
   SpareEvents events;
   Pool default_pool;
   HeapTable heaps;

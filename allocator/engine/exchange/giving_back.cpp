@@ -176,8 +176,11 @@ void collectGarbage(Engine& engine) {
   if (engine.limit.reserved() <= threshold) return;
   if (!engine.pressure_mutex.try_lock()) return;
   const MutexUnlock pressure(engine.pressure_mutex);
-  engine.pages.collectGarbage(engine.heaps.with(MemoryKind::kPages), threshold);
-  engine.segments.collectGarbage(engine.heaps.all(), threshold);
+  const std::uint64_t pages =
+      engine.pages.collectGarbage(engine.heaps.with(MemoryKind::kPages), threshold);
+  // With hooks, pages that go still count until they have gone.
+  const std::uint64_t going = engine.memory_hooks.on() ? pages : 0;
+  engine.segments.collectGarbage(engine.heaps.all(), threshold + going);
 }
 
 }  // namespace cistern

@@ -13,13 +13,16 @@
 #include "allocator/base/check.hpp"
 #include "allocator/engine/core/pool.hpp"
 #include "allocator/engine/pages/page.hpp"
+#include "allocator/hooks/hooked_memory.hpp"
 
 namespace cistern::pages {
 
 class MappingTable {
  public:
   /// `log`, if there is one, records which mappings become current, and cease to be.
-  explicit MappingTable(MemoryLog* log = nullptr) : log_(log) {}
+  /// `hooks`, if there are some, hear of those that the device has made.
+  explicit MappingTable(MemoryLog* log = nullptr, MemoryHooks* hooks = nullptr)
+      : log_(log), hooks_(hooks) {}
 
   /// Takes the first of `pages` over, to which nothing is mapped yet.
   PhysicalPage& adopt(std::list<PhysicalPage>& pages) noexcept {
@@ -59,6 +62,17 @@ class MappingTable {
       mapping.range->slots[u] = nullptr;
     std::erase(mapping.page->mappings, &mapping);
     stale_.erase(mapping.self);
+  }
+  /// The mapping goes once hooks have heard of that. Nobody takes it back into use before. Pre:
+  /// stale, or its page falls asleep.
+  void withdraw(Mapping& mapping) noexcept {
+    if (mapping.removable()) used_.splice(used_.end(), stale_, mapping.self);
+    mapping.withdrawn = true;
+    mapping.accessible = mapping.at_rest = false;
+  }
+  /// Ends that.
+  void endWithdrawal(Mapping& mapping) noexcept {
+    if (std::exchange(mapping.withdrawn, false)) noteStale(mapping);
   }
   /// Whether the device was called for a change of the current mapping. The log is told.
   enum class Device : std::uint8_t { kCalled, kNotCalled };
@@ -173,6 +187,8 @@ class MappingTable {
         holds.fixed += mapping->holds.fixed;
         CISTERN_CHECK(mapping->holds.fixed == 0 || mapping->isCurrent());
         fixed_bytes += mapping->holds.fixed != 0 ? mapping->bytes() : 0;
+        CISTERN_CHECK(!mapping->withdrawn ||
+                      (!mapping->accessible && (page.asleep || !mapping->isCurrent())));
         CISTERN_CHECK(page.asleep ? !mapping->accessible && (page.made || !mapping->mapped)
                                   : mapping->mapped);
         if (!mapping->holds.any()) continue;
@@ -197,7 +213,9 @@ class MappingTable {
 
  private:
   void tell(MemoryAction action, const Mapping& mapping, Device device) noexcept {
-    if (log_ == nullptr) return;
+    if (log_ == nullptr || !log_->on()) return;
+    const bool made = action == MemoryAction::kPageMap && device == Device::kCalled;
+    if (made && hooks_ != nullptr && hooks_->on()) hooks_->came(mapping.deviceAddress());
     note(*log_, action, mapping.deviceAddress(), mapping.bytes(), *mapping.range->home,
          locationOf(mapping.page->kind), device == Device::kNotCalled);
   }
@@ -206,10 +224,11 @@ class MappingTable {
   }
 
   MemoryLog* const log_;
+  MemoryHooks* const hooks_;
   std::list<PhysicalPage> pages_;
   std::list<PageRange> ranges_;
   std::list<Mapping> stale_;  ///< removable, the oldest first
-  std::list<Mapping> used_;   ///< the others: current, or held
+  std::list<Mapping> used_;   ///< the others: current, held or withdrawn
   std::uint64_t fixed_bytes_ = 0;
 };
 

@@ -110,6 +110,7 @@ class Reservation {
   void noteRoomBeyond() CISTERN_REQUIRES(heap_.mutex());
   bool mapOne(Step& step);
   bool allowAccess(std::size_t first, std::size_t last);
+  void expectHooks();
   void commitStep(const Step& step) noexcept;
   void abandon(PhysicalPage& page) noexcept;
 

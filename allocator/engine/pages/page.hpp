@@ -26,6 +26,8 @@
 //   - A page that has a current mapping is of a kind that its heap may have:
 //     mayHold(heap.memory(), page.kind).
 //   - mapping.at_rest  =>  it is its page's home.
+//   - mapping.withdrawn  =>  nothing reaches the page through it; if it is current, the page is
+//     asleep.
 //   - A page that is asleep keeps its mappings, through which nothing is accessible, until its pool
 //     wakes. The device may not have the page then (!made), and has unmapped what is not `mapped`.
 #pragma once
@@ -120,6 +122,7 @@ struct Mapping {
   bool mapped = true;         ///< the device has mapped it; see PhysicalPage::made
   bool accessible = false;    ///< the device may read and write through it
   bool at_rest = false;       ///< a low water leaves it as it is
+  bool withdrawn = false;     ///< it goes once hooks have heard of that; not accessible meanwhile
   std::list<Mapping>::iterator self;
 
   std::uint32_t units() const { return end_unit - unit; }
@@ -132,7 +135,7 @@ struct Mapping {
   bool isThere() const { return isCurrent() && !page->asleep; }
   bool isHome() const { return &page->home() == this; }
   /// Whether it may go once its last use is complete.
-  bool removable() const { return !isCurrent() && !holds.any(); }
+  bool removable() const { return !isCurrent() && !holds.any() && !withdrawn; }
 };
 
 /// The range that a block of a heap backed by pages lies in.

@@ -22,11 +22,20 @@ bool PageBacking::supportedBy(const Device& device) {
 }
 
 PageBacking::PageBacking(Core& core)
-    : core_(core), state_(core), background_([this] {
-        if (!driverMayBeCalled()) return Background::Next::kNothing;
-        const MutexLock lock(mutex_);
-        return clearUp(state_, false);
-      }) {}
+    : core_(core), state_(core), background_([this] { return clearUpInBackground(); }) {
+  state_.owner = this;
+}
+
+Background::Next PageBacking::clearUpInBackground() noexcept {
+  Background::Next next = Background::Next::kNothing;
+  if (!driverMayBeCalled()) return next;
+  {
+    const MutexLock lock(mutex_);
+    next = clearUp(state_, false);
+  }
+  core_.memory_hooks.deliver();
+  return next;
+}
 
 // Other threads may have changed all that the first attempt saw, and may have taken the pages.
 Block* PageBacking::place(Heap& heap, const Request& request, PagesFrom from) {
@@ -195,6 +204,23 @@ std::uint64_t PageBacking::heldBytes() const {
   return state_.table.fixedBytes();
 }
 
+// ---- Hooks for memory ---------------------------------------------------------------------------
+
+void PageBacking::tellPresent() {
+  const MutexLock lock(mutex_);
+  for (const PhysicalPage& page : state_.table.pages()) {
+    for (const Mapping* mapping : page.mappings) {
+      if (mapping->mapped)
+        core_.memory_hooks.addPresent(State::noticeOf(page, *mapping->range, mapping->unit));
+    }
+  }
+}
+
+void PageBacking::finish(void* range) noexcept {
+  const MutexLock lock(mutex_);
+  finishWithdrawal(state_, *static_cast<Mapping*>(range));
+}
+
 PageCounts PageBacking::counts() const {
   const MutexLock lock(mutex_);
   return state_.counters;
@@ -284,7 +310,7 @@ std::uint64_t PageBacking::release(const std::vector<Heap*>& heaps, std::uint64_
 }
 
 // A page's age is counted in its heap's epochs, one of which ends each time that this looks.
-void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
+std::uint64_t PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   std::uint64_t age = 0, count = 0;
   std::vector<std::pair<Heap*, std::uint64_t>> heaps;  // and their present epochs
@@ -302,11 +328,15 @@ void PageBacking::collectGarbage(const std::vector<Heap*>& all, std::uint64_t by
     heaps.emplace_back(heap, now);
   }
   const std::uint64_t mean = age / std::max<std::uint64_t>(count, 1);
+  const std::uint64_t reserved = core_.limit.reserved();
+  std::uint64_t given = 0;
   for (const auto& [heap, now] : heaps) {
-    const std::uint64_t reserved = core_.limit.reserved();
-    if (reserved <= bytes) return;
-    if (now >= mean) (void)releaseFree(state_, *heap, {now - mean, reserved - bytes});
+    if (reserved - given <= bytes) break;
+    if (now < mean) continue;
+    const ReleaseRule rule{.latest_epoch = now - mean, .bytes = reserved - given - bytes};
+    given += releaseFree(state_, *heap, rule).bytes;
   }
+  return given;
 }
 
 // ---- What a refused request lacks ---------------------------------------------------------------

@@ -16,7 +16,7 @@
 namespace cistern {
 
 /// Thread-safe. No function may be called with a heap's lock held.
-class PageBacking {
+class PageBacking final : MemoryHooks::Owner {
  public:
   explicit PageBacking(Core& core);
   PageBacking(const PageBacking&) = delete;
@@ -56,8 +56,8 @@ class PageBacking {
   /// Gives all pages that lie wholly free in the heaps back to the device. The background thread,
   /// or a later miss, gives back what queued work may still use.
   void emptyCache(const std::vector<Heap*>& heaps);
-  /// As SegmentBacking's.
-  void collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
+  /// As SegmentBacking's. Returns how many bytes are back, or go back when hooks have heard of it.
+  std::uint64_t collectGarbage(const std::vector<Heap*>& heaps, std::uint64_t bytes);
   // Engine has the contracts of these three. A page that is held stays in its pool. `capture`: 0
   // for none.
   void hold(const Block& block, HeldMemory& by, HoldCounts::Kind kind, std::uint32_t capture);
@@ -97,6 +97,10 @@ class PageBacking {
   /// a broken invariant.
   void audit(std::uint64_t reserved) const;
 
+  /// MemoryHooks::addPresent for each range of addresses that is mapped. Throws std::bad_alloc.
+  void tellPresent();
+  void finish(void* range) noexcept override;
+
   /// Ends the thread. It finishes what is under way in the background, and does nothing else.
   void stop() noexcept { background_.stop(); }
   /// Pre: stop(). If `driver` may still be called, waits for the device and gives everything back
@@ -107,6 +111,7 @@ class PageBacking {
   Block* placeNow(Heap& heap, const Request& request, PagesFrom from, pages::WantedPages* wanted);
   void makeSpares(Heap& heap, SizeKind kind, pages::WantedPages wanted);
   bool emptyHeap(Heap& heap);
+  Background::Next clearUpInBackground() noexcept;
 
   Core& core_;
   mutable Mutex mutex_{LockRank::kPages};

@@ -9,7 +9,10 @@
 namespace cistern::pages {
 
 State::State(Core& on)
-    : core(on), notes(on.options.recycle_budget), table(&on.log), cost(on.options.recycle_budget) {}
+    : core(on),
+      notes(on.options.recycle_budget),
+      table(&on.log, &on.memory_hooks),
+      cost(on.options.recycle_budget) {}
 
 bool State::recycles() const {
   return !without(Mechanism::kRecycling) && core.options.recycle != Recycle::kOff;
@@ -62,9 +65,30 @@ bool makePage(Core& core, MemoryKind kind, std::uint32_t units, std::list<Physic
 }
 
 bool State::remove(Mapping& mapping) noexcept {
-  if (mapping.mapped && !core.device.unmap(mapping.deviceAddress(), mapping.bytes())) return false;
+  const Address address = mapping.deviceAddress();
+  if (mapping.mapped && !core.device.unmap(address, mapping.bytes())) return false;
+  if (core.memory_hooks.on()) core.memory_hooks.gone(address);
   table.removeMapping(mapping);
   return true;
+}
+
+bool State::withdraw(Mapping& mapping) noexcept {
+  if (mapping.withdrawn) return true;
+  if (!core.memory_hooks.on() ||
+      !core.memory_hooks.withdraw(mapping.deviceAddress(), *owner, &mapping))
+    return false;
+  table.withdraw(mapping);
+  return true;
+}
+
+MemoryNotice State::noticeOf(const PhysicalPage& page, const PageRange& range, std::uint32_t unit) {
+  MemoryNotice notice;
+  notice.address = range.deviceOfUnit(unit);
+  notice.bytes = page.bytes();
+  notice.stream = range.home->stream();
+  notice.pool = range.home->pool().id();
+  notice.location = cistern::locationOf(page.kind);
+  return notice;
 }
 
 bool State::returnToDevice(PhysicalPage& page) noexcept {

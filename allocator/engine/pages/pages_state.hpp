@@ -105,6 +105,7 @@ struct State {
   bool worked = false;                  ///< a page of the device was made accessible
   bool refused = false;                 ///< none ever was, and the device refuses one that is tried
   std::map<std::size_t, Drain> drains;  ///< by the heap's number
+  MemoryHooks::Owner* owner = nullptr;  ///< finishes withdrawn mappings
   std::uint64_t number = 0;  ///< of the last scan, window or miss: each has one of its own
 
   /// Whether free pages may move at all.
@@ -121,6 +122,14 @@ struct State {
   void count(PhysicalPage& page, Heap* heap, SizeKind kind) noexcept;
   /// Unmaps and forgets a mapping. False when the device does not unmap it. Pre: removable.
   bool remove(Mapping& mapping) noexcept;
+  /// Hooks are to hear of a mapping before the device unmaps it: it is withdrawn. False if none
+  /// need to. Pre: removable, or its page falls asleep, or withdrawn already.
+  bool withdraw(Mapping& mapping) noexcept;
+  /// Withdraws or removes the mapping. False when the device does not unmap it. Pre: as both.
+  bool takeAway(Mapping& mapping) noexcept { return withdraw(mapping) || remove(mapping); }
+  /// What hooks hear of a page in that range, from `unit` on.
+  static MemoryNotice noticeOf(const PhysicalPage& page, const PageRange& range,
+                               std::uint32_t unit);
   /// Gives a page that is mapped nowhere back to the device. False, changing nothing, when the
   /// device does not take it.
   bool returnToDevice(PhysicalPage& page) noexcept;

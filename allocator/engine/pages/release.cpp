@@ -50,16 +50,17 @@ bool unmapAll(State& state, Mapping& current) noexcept {
   PhysicalPage& page = *current.page;
   for (std::size_t i = page.mappings.size(); i-- > 0;) {
     Mapping& mapping = *page.mappings[i];
-    if (&mapping == &current) continue;
-    if (!lastUseIsComplete(state, mapping, true) || !state.remove(mapping)) return false;
+    if (&mapping == &current || mapping.withdrawn) continue;
+    if (!lastUseIsComplete(state, mapping, true) || !state.takeAway(mapping)) return false;
   }
   state.table.makeStale(current, MappingTable::Device::kCalled);
-  const bool gone = state.remove(current);
+  const bool gone = state.takeAway(current);
   if (!gone) state.table.makeCurrent(current);
   return gone;
 }
 
-// False, and the page is the heap's as before, when it cannot go.
+// False, and the page is the heap's as before, when it cannot go. A page with withdrawn mappings
+// follows these.
 bool giveBack(State& state, Heap& heap, Mapping& current) noexcept {
   PhysicalPage& page = *current.page;
   const SizeKind kind = current.range->kind;
@@ -69,7 +70,7 @@ bool giveBack(State& state, Heap& heap, Mapping& current) noexcept {
     heap.layout(kind).endReserve();
     if (!gone) putIn(heap, current, current.last_use);
   }
-  if (gone) state.release(page);
+  if (gone && page.mappings.empty()) state.release(page);
   return gone;
 }
 
@@ -83,7 +84,7 @@ bool unmapStale(State& state, std::size_t keep, std::size_t most) {
     Mapping& mapping = *next++;
     Heap* const home = mapping.range->home;
     const bool ask = std::exchange(asked, home) != home;
-    if (!lastUseIsComplete(state, mapping, ask) || !state.remove(mapping)) continue;
+    if (!lastUseIsComplete(state, mapping, ask) || !state.takeAway(mapping)) continue;
     ++state.counters.retired;
     --most;
   }
@@ -123,7 +124,25 @@ Released releaseComplete(State& state, Heap& heap, const ReleaseRule& rule) {
   return released;
 }
 
-// A mapping that a spare page still has was never used.
+void finishWithdrawal(State& state, Mapping& mapping) noexcept {
+  MemoryHooks& hooks = state.core.memory_hooks;
+  PhysicalPage& page = *mapping.page;
+  const Address address = mapping.deviceAddress();
+  const bool goes = mapping.withdrawn;
+  state.table.endWithdrawal(mapping);
+  if (!goes || !state.core.device.unmap(address, mapping.bytes())) return hooks.stays(address);
+  hooks.gone(address);
+  mapping.mapped = false;
+  if (mapping.removable()) state.table.removeMapping(mapping);
+  if (page.spare()) {
+    if (page.mappings.empty()) (void)state.release(page);
+  } else if (page.asleep && std::ranges::none_of(page.mappings, &Mapping::mapped)) {
+    page.made = !state.returnToDevice(page);
+  }
+}
+
+// A mapping that a spare page still has was never used, or its last use is complete. Pages that are
+// leaving already do not count again.
 std::uint64_t releaseSpares(State& state) noexcept {
   std::uint64_t released = 0;
   std::list<PhysicalPage>& pages = state.table.pages();
@@ -132,11 +151,14 @@ std::uint64_t releaseSpares(State& state) noexcept {
     noteSteps(1);
     if (!page.spare()) continue;
     const std::uint64_t bytes = page.bytes();
-    while (!page.mappings.empty()) {
-      if (!state.remove(*page.mappings.back())) return released;
+    bool leaves = page.mappings.empty();
+    for (std::size_t i = page.mappings.size(); i-- > 0;) {
+      if (page.mappings[i]->withdrawn) continue;
+      if (!state.takeAway(*page.mappings[i])) return released;
+      leaves = true;
     }
-    if (!state.release(page)) return released;
-    released += bytes;
+    if (page.mappings.empty() && !state.release(page)) return released;
+    released += leaves ? bytes : 0;
   }
   return released;
 }

@@ -33,6 +33,9 @@ Released releaseFree(State& state, Heap& heap, const ReleaseRule& rule);
 /// releaseFree(), without asking the heap's own stream first. For a page's stale mappings, it may
 /// still ask how far their heaps' streams are.
 Released releaseComplete(State& state, Heap& heap, const ReleaseRule& rule);
+/// Hooks have heard that the mapping goes: the device unmaps it, and takes its page back if that is
+/// nobody's any more. Nothing, if its pool has woken since.
+void finishWithdrawal(State& state, Mapping& mapping) noexcept;
 /// Gives spare pages back, until the device refuses one. Returns how many bytes are.
 std::uint64_t releaseSpares(State& state) noexcept;
 

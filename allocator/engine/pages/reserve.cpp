@@ -136,6 +136,8 @@ Block* Reservation::commit(const Request& request) {
   const HeapLocks locks(state_.core.heaps_mutex, heaps);
   heap_.mutex().assertHeld();
   Layout& layout = heap_.layout(kind_);
+  if (state_.core.log.on()) [[unlikely]]
+    expectHooks();
   layout.prepareHoles(2);  // the window, and the block: the last that may throw
   for (std::size_t i = 0; i < pieces_.size(); ++i) layout.endReserve();
   for (const Step& step : steps) {
@@ -163,12 +165,19 @@ void Reservation::commitStep(const Step& step) noexcept {
   state_.count(*step.page, &heap_, kind_);
 }
 
+void Reservation::expectHooks() {
+  for (const Step& step : steps)
+    state_.core.memory_hooks.expect(State::noticeOf(*step.page, *window.range, step.unit));
+}
+
 // ---- Undo ---------------------------------------------------------------------------------------
 
-// A mapping that will not go stays as a stale one, which harms nobody.
+// The device may be called at once, as hooks have not heard of the mappings. One that will not go
+// stays as a stale one, which harms nobody; with hooks it is not taken back into use either.
 void Reservation::undo() noexcept {
   for (const Step& step : steps) {
-    if (step.to) (void)state_.remove(*step.to);
+    if (step.to && !state_.remove(*step.to) && state_.core.memory_hooks.on())
+      step.to->accessible = false;
     if (step.from == nullptr) abandon(*step.page);
   }
   for (const Step& step : steps) {

@@ -51,6 +51,7 @@ struct Miss {
   int passes = 0;                   ///< that were inconclusive, as other threads had memory in hand
   std::optional<InHand> in_hand{};  ///< since the pass began
   Asked asked_early{}, asked{};     ///< before host memory serves; at last
+  int heard = 0;                    ///< times that hooks had to hear of memory before it had room
 };
 
 using Step = Block* (*)(Miss& miss);
@@ -73,6 +74,25 @@ struct Rung {
   In memory = In::kEither;
 };
 
+// Whether memory that could be of use waits for hooks to hear of it, here or on another thread.
+bool hooksAreDue(const Miss& miss) {
+  const MemoryHooks& hooks = miss.engine.memory_hooks;
+  return hooks.due() && !hooks.inside();
+}
+
+// Memory that steps have taken out of use goes back to the device once hooks have heard of it. Only
+// then is there room. The hooks may wait for a thread that waits for those with memory in hand.
+Block* afterHooks(Miss& miss) {
+  constexpr int kMost = 1'000;  // each has given memory back, if not for this request
+  MemoryHooks& hooks = miss.engine.memory_hooks;
+  const std::uint64_t before = hooks.returned();
+  miss.in_hand.reset();
+  hooks.deliver(MemoryHooks::Wait::kYes);
+  miss.again = hooks.returned() != before && ++miss.heard < kMost;
+  if (!miss.again) miss.in_hand.emplace(miss.engine);
+  return nullptr;
+}
+
 Block* tried(const Rung& rung, Miss& miss) {
   const Request& request = miss.request;
   if (rung.memory != In::kEither && request.pool->onPages() != (rung.memory == In::kPages))
@@ -80,8 +100,11 @@ Block* tried(const Rung& rung, Miss& miss) {
   const bool captured = request.capture != nullptr;
   if (rung.whom != For::kAll && captured != (rung.whom == For::kCapture)) return nullptr;
   if (rung.whom != For::kUnderPressure) return rung.step(miss);
-  const MutexLock lock(miss.engine.pressure_mutex);
-  return rung.step(miss);
+  {
+    const MutexLock lock(miss.engine.pressure_mutex);
+    if (Block* const block = rung.step(miss)) return block;
+  }
+  return hooksAreDue(miss) ? afterHooks(miss) : nullptr;
 }
 
 /// The block of the first step that finds one; null if none does.
@@ -191,6 +214,8 @@ Block* fromOtherKind(Miss& miss) {
   return firstOf(kFree, other);
 }
 
+Block* afterAllHooks(Miss& miss) { return hooksAreDue(miss) ? afterHooks(miss) : nullptr; }
+
 // ---- Host memory --------------------------------------------------------------------------------
 
 template <Block* (*from)(Engine&, const Request&)>
@@ -202,7 +227,8 @@ Block* fromHost(Miss& miss) {
 
 Block* afterMakingRoom(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
   if (Block* block = search(miss)) return block;
-  return makeRoomFor(miss.engine, miss.request) ? morePages(miss) : nullptr;
+  if (!makeRoomFor(miss.engine, miss.request) || hooksAreDue(miss)) return nullptr;
+  return morePages(miss);
 }
 
 // Giving a segment back waits for all queued work. So if there is such work, other streams' memory
@@ -215,6 +241,7 @@ Block* afterGivingSegmentsBack(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure
   if (Block* block = idle ? nullptr : partsOfOthers(miss)) return block;
   engine.retries.fetch_add(1, std::memory_order_relaxed);
   while (makeRoomFor(miss.engine, miss.request)) {
+    if (hooksAreDue(miss)) return nullptr;
     if (Block* block = engine.segments.grow(miss.heap, miss.request)) return block;
   }
   if (Block* block = firstOf(kAtLast, miss)) return block;
@@ -237,7 +264,7 @@ Block* afterPending(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
     if (Block* block = search(miss)) return block;
     Block* const block = miss.request.pool->onPages() ? firstOf(kWhatThereIsNow, miss)
                                                       : afterGivingSegmentsBack(miss);
-    if (block != nullptr) return block;
+    if (block != nullptr || hooksAreDue(miss)) return block;
   }
   return nullptr;
 }
@@ -260,7 +287,8 @@ Block* afterTheDevice(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
 // Free memory may be of a size, or at a place, that serves nobody.
 template <Givers givers>
 Block* afterGivingBack(Miss& miss) CISTERN_REQUIRES(miss.engine.pressure_mutex) {
-  return giveBackFor(miss.engine, miss.request, givers) ? firstOf(kWhatThereIsNow, miss) : nullptr;
+  if (!giveBackFor(miss.engine, miss.request, givers) || hooksAreDue(miss)) return nullptr;
+  return firstOf(kWhatThereIsNow, miss);
 }
 
 // ---- Other threads, and the program -------------------------------------------------------------
@@ -363,6 +391,8 @@ constexpr Rung kLadder[] = {
     // new pages of host memory; the same, once all that lies free is given back
     {fromHost<fromNewHostMemory>},
     {fromHost<fromAllGivenBack>},
+    // what hooks had to hear of first
+    {afterAllHooks, For::kProgram},
     // what the program can give up
     {afterCallbacks},
 };
@@ -399,6 +429,7 @@ void refuseAsleep(const Request& request) {
 // A pool that sleeps has nothing free, so that each request for it comes here. One that slept for a
 // moment meanwhile may have room by now, which the steps did not see.
 Block& fallBack(Engine& engine, Heap& heap, const Request& request, bool searched) {
+  const DeliverAtEnd deliver(engine.memory_hooks);
   Block* block = nullptr;
   for (int tries = 0; block == nullptr; ++tries) {
     const std::uint64_t times_asleep = request.pool->times_asleep;

@@ -58,6 +58,7 @@ void World::endPools() {
 // such a block; its event is among what is waited for then, and the second leaves nothing.
 void World::checkEnd() {
   note("  everything must be back");
+  if (memory_hook_.number != 0) allocator.detach(memory_hook_);
   device.foreignUse(0);
   allocator.emptyCache();
   device.synchronizeDevice().orThrow();

@@ -118,6 +118,7 @@ class World {
   std::function<bool(const MemoryShortage&)> onShortage();
   bool freeSomething();
   void onRelease();
+  void onMemory(const MemoryNotice& notice);
   void resetGraphs();
   void emptyShelves();
   void endPools();
@@ -133,6 +134,8 @@ class World {
   std::atomic<bool> over_{false};  ///< hooks take nothing any more
   std::mutex hooks_mutex_;         ///< held by no verb's caller: a callback takes it
   HookId reclaim_;
+  HookId memory_hook_;
+  std::uint64_t notices_ = 0;  ///< that the hook for memory has heard
   Random hooks_random_;
 };
 

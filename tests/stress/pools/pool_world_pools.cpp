@@ -132,6 +132,23 @@ void World::attachHooks() {
     (void)allocator.cacheInfo();
     (void)allocator.memoryStats();
   });
+  memory_hook_ =
+      allocator.attachMemoryHook([this](const MemoryNotice& notice) { onMemory(notice); });
+}
+
+// Where memory is about to go, nothing is allocated meanwhile.
+void World::onMemory(const MemoryNotice& notice) {
+  mustBe(notice.number == ++notices_, "a hook has missed a notice for memory");
+  if (notice.change == MemoryChange::kMapped || notice.number % 4 != 0) return;
+  try {
+    void* const block = allocator.allocate(notice.bytes / 2, Stream{});
+    const Address at = toAddress(block);
+    mustBe(at + notice.bytes / 2 <= notice.address || at >= notice.address + notice.bytes,
+           "memory that is about to go was handed out");
+    allocator.free(block);
+    if (notice.number % 16 == 0) allocator.emptyCache();
+  } catch (const std::exception&) {  // no memory, a fault of the device, or a source's own
+  }
 }
 
 std::function<bool(const MemoryShortage&)> World::onShortage() {
