@@ -144,7 +144,8 @@ bool MemoryHooks::takeTurn(Wait wait) noexcept {
       turns = turns_;
     }
     if (wait == Wait::kNo) return false;
-    turns_.wait(turns);
+    const WaitForTurn wait_for = wait_for_turn_;
+    wait_for == nullptr ? turns_.wait(turns) : wait_for(turns_, turns);
   }
 }
 

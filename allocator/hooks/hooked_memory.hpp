@@ -135,6 +135,10 @@ class MemoryHooks {
     if (due()) [[unlikely]]
       deliverDue(wait);
   }
+  /// How any thread of the process waits for another's turn: until `turns` is no longer `seen`.
+  /// For hooks that need a lock which the waiting thread may hold.
+  using WaitForTurn = void (*)(std::atomic<std::uint32_t>& turns, std::uint32_t seen);
+  static void waitBy(WaitForTurn wait) noexcept { wait_for_turn_ = wait; }
   /// The hooks hear that everything is unmapping, and hear nothing more: the allocator ends.
   void end() noexcept;
 
@@ -168,6 +172,8 @@ class MemoryHooks {
   bool deliverNext() noexcept;
   bool tellNextEnd(Address& from) noexcept;
   void tell(const MemoryNotice& notice) noexcept;
+
+  inline static std::atomic<WaitForTurn> wait_for_turn_{nullptr};
 
   MemoryLog& log_;
   Sections* in_hand_ = nullptr;

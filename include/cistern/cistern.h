@@ -90,6 +90,7 @@ typedef struct cistern_allocator_handle* cistern_allocator_t;
 typedef struct cistern_pool_handle* cistern_pool_t;
 typedef struct cistern_capture_handle* cistern_capture_t;
 typedef struct cistern_hold_handle* cistern_hold_t;
+typedef struct cistern_memory_hook_handle* cistern_memory_hook_t;
 
 /* ---- Allocators ---------------------------------------------------------------------------------
  */
@@ -121,9 +122,9 @@ CISTERN_API cistern_status_t cistern_allocator_create_sim(const cistern_sim_conf
                                                           cistern_allocator_t* out);
 
 /** Destroys the allocator. Gives all its memory back to the device, also blocks that are still
- *  allocated. Their pointers mean nothing any more. CISTERN_INVALID_STATE while pools or captures
- *  of it exist (the text counts them), for a shared allocator, and when a hook calls this during a
- *  call on the same allocator. */
+ *  allocated. Their pointers mean nothing any more. CISTERN_INVALID_STATE while pools, captures,
+ *  holds or hooks of it exist (the text counts them), for a shared allocator, and when a hook
+ *  calls this during a call on the same allocator. */
 CISTERN_API cistern_status_t cistern_allocator_destroy(cistern_allocator_t allocator);
 
 /** The allocator of a device that the whole process shares, C++ code included (cistern::allocator).
@@ -177,6 +178,35 @@ CISTERN_API cistern_status_t cistern_hold(cistern_allocator_t allocator, const v
                                           size_t bytes, cistern_hold_t* out);
 /** Ends a hold: of a range, or of a pool (cistern_pool_hold). */
 CISTERN_API cistern_status_t cistern_unhold(cistern_hold_t hold);
+/** A change to one range of addresses: a page, a segment, or pages of another process. Later
+ *  versions may add fields at the end. */
+typedef struct cistern_memory_notice_t {
+  uint64_t number; /**< of those that this hook is called with: 1, 2, 3, ... */
+  void* address;
+  uint64_t bytes;
+  void* stream;       /**< whose blocks were to lie there, as it was mapped */
+  uint64_t pool_uuid; /**< the same; cistern_pool_id_t */
+  uint64_t pool_uid;
+  int32_t unmapping; /**< not 0: about to be unmapped, and out of use. 0: it has memory now */
+  int32_t on_host;   /**< not 0: the host's memory (overflow) */
+  int32_t imported;  /**< not 0: another process has the memory, too */
+  int32_t was_there; /**< not 0: the memory was there when the hook was attached */
+} cistern_memory_notice_t;
+
+/** Attaches a hook that hears of each range of device addresses that gets memory behind it, and of
+ *  each that is about to lose it, for a program that registers memory with other libraries. It
+ *  hears first of all that is there. The device unmaps a range when all hooks have returned.
+ *  Inside a hook every call may be made but cistern_allocator_destroy; attachMemoryHook
+ *  (allocator.hpp) says when the hook runs, and what a call means there. The notice is the hook's
+ *  until it returns. A hook that needs Python's lock may run in any thread: one that waits for the
+ *  hooks gives that lock up meanwhile. CISTERN_INVALID_ARGUMENT if `hook` is null. */
+CISTERN_API cistern_status_t
+cistern_memory_hook_attach(cistern_allocator_t allocator,
+                           void (*hook)(void* context, const cistern_memory_notice_t* notice),
+                           void* context, cistern_memory_hook_t* out);
+/** The hook is not called any more. Waits for other threads that are in it, so that `context` may
+ *  go; a hook may detach itself. */
+CISTERN_API cistern_status_t cistern_memory_hook_detach(cistern_memory_hook_t hook);
 /** The usable bytes of an allocated block. CISTERN_INVALID_POINTER for any other pointer. */
 CISTERN_API cistern_status_t cistern_block_size(cistern_allocator_t allocator, void* pointer,
                                                 size_t* bytes);

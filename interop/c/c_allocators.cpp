@@ -90,12 +90,12 @@ void beginToEnd(AllocatorObject& object) {
   }
   const MutexLock lock(object.mutex);
   if (object.ending) throw Failure(CISTERN_INVALID_HANDLE, "the allocator is being destroyed");
-  if (object.pools_made != 0 || object.captures_made != 0 || object.holds_made != 0) {
+  if (object.pools_made + object.captures_made + object.holds_made + object.hooks_made != 0) {
     throw Failure(
         CISTERN_INVALID_STATE,
-        fmt::format("the allocator still has {} pools, {} captures and {} holds: destroy, release "
-                    "and end them first",
-                    object.pools_made, object.captures_made, object.holds_made));
+        fmt::format("the allocator still has {} pools, {} captures, {} holds and {} hooks: "
+                    "destroy, release, end and detach them first",
+                    object.pools_made, object.captures_made, object.holds_made, object.hooks_made));
   }
   object.ending = true;
 }

@@ -16,11 +16,12 @@ struct KindOfHandle {
 };
 
 const KindOfHandle* findKind(Kind kind) noexcept {
-  static constexpr std::array<KindOfHandle, 4> kKinds = {{
+  static constexpr std::array<KindOfHandle, 5> kKinds = {{
       {"an allocator", "destroyed", &HandleTable<AllocatorObject>::fateOf},
       {"a pool", "destroyed", &HandleTable<PoolObject>::fateOf},
       {"a capture", "released", &HandleTable<CaptureObject>::fateOf},
       {"a hold", "ended", &HandleTable<HoldObject>::fateOf},
+      {"a hook", "detached", &HandleTable<MemoryHookObject>::fateOf},
   }};
   const Word row = Word(kind) - Word(Kind::kAllocator);
   return row < kKinds.size() ? &kKinds[row] : nullptr;

@@ -29,7 +29,7 @@
 
 namespace cistern::capi {
 
-enum class Kind : Word { kAllocator = 1, kPool, kCapture, kHold };
+enum class Kind : Word { kAllocator = 1, kPool, kCapture, kHold, kMemoryHook };
 
 inline constexpr unsigned kPlaceBits = 20, kKindBits = 4;
 constexpr Kind kindOf(Word handle) {

@@ -1,6 +1,7 @@
 // The objects behind the handles.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -34,7 +35,8 @@ struct AllocatorObject {
   /// Returns when no hit uses the allocator, and none will. Pre: the handle is no longer valid.
   void awaitHits() noexcept;
 
-  /// Counts one more of the pools, captures or holds; throws Failure when it is being destroyed.
+  /// Counts one more of the pools, captures, holds or hooks; throws Failure when it is being
+  /// destroyed.
   void count(int AllocatorObject::*children);
   void uncount(int AllocatorObject::*children) noexcept;
 
@@ -48,8 +50,8 @@ struct AllocatorObject {
   std::unique_ptr<PinnedAllocator> own_pinned;
 
   Mutex mutex{LockRank::kCAllocator};
-  int pools_made = 0, captures_made = 0, holds_made = 0;  ///< under the lock
-  bool ending = false;                                    ///< the same
+  int pools_made = 0, captures_made = 0, holds_made = 0, hooks_made = 0;  ///< under the lock
+  bool ending = false;                                                    ///< the same
 };
 
 /// Counts the objects that are made from an allocator while it lives.
@@ -109,6 +111,35 @@ struct HoldObject {
 
   const Child child;
   std::shared_ptr<void> memory;
+};
+
+struct MemoryHookObject {
+  static constexpr Kind kKind = Kind::kMemoryHook;
+  static constexpr bool kFrequent = false;
+
+  explicit MemoryHookObject(AllocatorObject& of) : child(of, &AllocatorObject::hooks_made) {}
+  ~MemoryHookObject() { detach(); }
+  MemoryHookObject(const MemoryHookObject&) = delete;
+  MemoryHookObject& operator=(const MemoryHookObject&) = delete;
+
+  void attach(const MemoryHook& hook) {
+    id = child.parent().allocator->attachMemoryHook(hook);
+    attached = true;
+  }
+  /// Waits for other threads that are in the hook. Throws std::bad_alloc, changing nothing.
+  void detach() {
+    if (!attached.exchange(false)) return;
+    try {
+      child.parent().allocator->detach(id);
+    } catch (...) {
+      attached = true;
+      throw;
+    }
+  }
+
+  const Child child;
+  HookId id{};
+  std::atomic<bool> attached{false};
 };
 
 inline Stream streamOf(void* stream) { return Stream(toAddress(stream)); }

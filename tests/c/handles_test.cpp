@@ -242,7 +242,7 @@ TEST_CASE("there may be thousands of handles, and threads may use many allocator
     for (const cistern_allocator_t a : allocators) CHECK(pair(a) == CISTERN_OK);
   }
   CHECK(cistern_allocator_destroy(allocators[0]) == CISTERN_INVALID_STATE);
-  CHECK(lastErrorHas("100 pools, 0 captures and 0 holds"));
+  CHECK(lastErrorHas("100 pools, 0 captures, 0 holds and 0 hooks"));
   for (const cistern_pool_t pool : pools) CHECK(cistern_pool_destroy(pool) == CISTERN_OK);
   for (const cistern_pool_t pool : pools) CHECK(cistern_pool_destroy(pool) != CISTERN_OK);
   for (const cistern_allocator_t a : allocators) CHECK(cistern_allocator_destroy(a) == CISTERN_OK);

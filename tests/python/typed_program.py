@@ -58,6 +58,12 @@ def pools(allocator: cistern.Allocator, stream: cistern.Stream) -> cistern.PoolI
         registered.set_limit(None)
         allocator.free(address)
     held.release()
+
+    def heard(notice: cistern.MemoryNotice) -> None:
+        assert notice.change in (cistern.MemoryChange.MAPPED, cistern.MemoryChange.UNMAPPING)
+
+    hook: cistern.MemoryHook = allocator.attach_memory_hook(heard)
+    hook.detach()
     registered.destroy()
     name: cistern.PoolId = pool.id
     both: Tuple[int, int] = (name.uuid, name.uid)

@@ -11,8 +11,9 @@
 
 Memory     Allocator (of one device), default() (the process's shared one),
            Buffer, Pool (memory kept apart), Hold (memory that stays where
-           it is), Pinned and PinnedBuffer (host memory for copies);
-           sleep() and wake() of pools
+           it is), MemoryHook (hears of memory before it goes), Pinned and
+           PinnedBuffer (host memory for copies); sleep() and wake() of
+           pools
 Work       Stream; Capture (the memory of a graph)
 Figures    Statistics, PinnedStatistics, MemoryInfo, Overflow;
            Allocator.snapshot()
@@ -60,6 +61,7 @@ from .errors import (CisternError, DeviceError, FileError, HostOutOfMemoryError,
 from .label import label
 from .pinned import Pinned, PinnedBuffer, PinnedStatistics
 from .hold import Hold
+from .memory_hook import MemoryChange, MemoryHook, MemoryNotice
 from .pool import Pool, PoolId
 from .replay import Replay, ReplayError, replay, replay_all
 from .report import ReportError, report
@@ -73,11 +75,11 @@ _warn_of_others()
 __version__: str = _text_of(_lib.cistern_version_string())
 
 __all__ = [
-    "Allocator", "Buffer", "Capture", "CisternError", "Conf", "Contents", "DeviceError", "FileError",
-    "Hold", "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError",
-    "InvalidOptionError", "InvalidPointerError", "InvalidStateError", "LabelUsage", "Location", "MemoryInfo", "NoDeviceError",
-    "NotSupportedError", "OutOfMemoryError", "Overflow", "PageCounts", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool",
-    "PoolId", "Replay", "ReplayError", "ReportError", "SleepReport", "Stat", "StatGroup", "Statistics",
-    "Status", "Stream", "StreamLike", "WakeReport", "default", "label", "mark", "replay", "replay_all",
-    "report", "sleep", "wake",
+    "Allocator", "Buffer", "Capture", "CisternError", "Conf", "Contents", "DeviceError", "FileError", "Hold",
+    "HostOutOfMemoryError", "InternalError", "InvalidArgumentError", "InvalidHandleError", "InvalidOptionError",
+    "InvalidPointerError", "InvalidStateError", "LabelUsage", "Location", "MemoryChange", "MemoryHook",
+    "MemoryInfo", "MemoryNotice", "NoDeviceError", "NotSupportedError", "OutOfMemoryError", "Overflow",
+    "PageCounts", "Pinned", "PinnedBuffer", "PinnedStatistics", "Pool", "PoolId", "Replay", "ReplayError",
+    "ReportError", "SleepReport", "Stat", "StatGroup", "Statistics", "Status", "Stream", "StreamLike",
+    "WakeReport", "default", "label", "mark", "replay", "replay_all", "report", "sleep", "wake",
 ]

@@ -85,6 +85,14 @@ class HistorySettings(Structure):
                 ("name", c_char_p), ("gatherer", POINTER(StackGathererStruct))]
 
 
+class MemoryNoticeStruct(Structure):
+    _fields_ = [("number", c_uint64), ("address", c_void_p), ("bytes", c_uint64), ("stream", c_void_p),
+                ("pool_uuid", c_uint64), ("pool_uid", c_uint64),
+                *((name, c_int32) for name in ("unmapping", "on_host", "imported", "was_there"))]
+
+
+MemoryHookFunction = ctypes.CFUNCTYPE(None, c_void_p, POINTER(MemoryNoticeStruct))
+
 _HANDLE = c_void_p  # a handle, a stream, or an address of device memory
 _OUT = POINTER(c_void_p)
 _ARGUMENTS: Dict[str, Sequence[Any]] = {
@@ -101,6 +109,8 @@ _ARGUMENTS: Dict[str, Sequence[Any]] = {
     "empty_cache": (_HANDLE,),
     "hold": (_HANDLE, _HANDLE, c_size_t, _OUT),
     "unhold": (_HANDLE,),
+    "memory_hook_attach": (_HANDLE, MemoryHookFunction, c_void_p, _OUT),
+    "memory_hook_detach": (_HANDLE,),
     "block_size": (_HANDLE, _HANDLE, POINTER(c_size_t)),
     "location_of": (_HANDLE, _HANDLE, POINTER(c_int)),
     "host_bytes_in": (_HANDLE, _HANDLE, POINTER(c_uint64)),

@@ -16,6 +16,7 @@ from .capture import Capture
 from .errors import CisternError, InvalidStateError
 from .pinned import Pinned
 from .hold import Hold
+from .memory_hook import MemoryHook, MemoryNotice
 from .pool import Pool
 from .stream import Stream
 
@@ -134,6 +135,15 @@ class Allocator(Observed):
         some of the range, or another segment begins. InvalidStateError while its pool sleeps."""
         return Hold(self._owned, lib.cistern_hold, self._owned.value, _arguments.whole(address, "address"),
                     _arguments.whole(size, "size"))
+
+    def attach_memory_hook(self, hook: Callable[[MemoryNotice], Any]) -> MemoryHook:
+        """Calls `hook` with each range of device addresses that gets memory behind it, and with each that is
+        about to lose it, for a program that registers memory with other libraries. It hears first of all that
+        is there. The device unmaps a range when all hooks have returned. One thread at a time calls them, in
+        the order of the changes, and it may be any thread. Every method may be called inside; memory that it
+        would unmap stays until the hook is done. An exception is printed, and the memory comes or goes all the
+        same. A hook may not wait for a thread that allocates. TypeError if `hook` cannot be called."""
+        return MemoryHook(self._owned, hook)
 
     def block_size(self, address: SupportsIndex) -> int:
         """The usable bytes of the allocated block at `address`. InvalidPointerError if there is none."""
