@@ -64,7 +64,7 @@ class MemoryResource {
   /// `bytes` for use on `stream`; null for 0 bytes.
   [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t bytes,
                                std::size_t alignment = kDefaultAlignment) {
-    return allocated(bytes, stream.get(), alignment);
+    return allocated(bytes, streamOf(stream), alignment);
   }
   /// The memory serves others once the work queued on `stream`, and on the stream that it was
   /// allocated for, is complete. If both are the same stream, that stream may reuse it at once, in
@@ -72,7 +72,7 @@ class MemoryResource {
   void deallocate(cuda::stream_ref stream, void* pointer, std::size_t,
                   std::size_t = kDefaultAlignment) noexcept {
     try {
-      if (pointer != nullptr) allocator_->recordStream(pointer, stream.get());
+      if (pointer != nullptr) allocator_->recordStream(pointer, streamOf(stream));
     } catch (...) {  // a stream that is gone: only the device knows when its work is complete
       (void)allocator_->device().synchronizeDevice();
     }
@@ -123,6 +123,11 @@ class MemoryResource {
   friend void get_property(const MemoryResource&, cuda::mr::device_accessible) noexcept {}
 
  private:
+  // cudaStreamLegacy is another name of the default stream, which RMM's pools pass upstream. Under
+  // two names the memory of one stream would lie in two heaps, and serve only one of them.
+  static Stream streamOf(cuda::stream_ref stream) noexcept {
+    return stream.get() == cudaStreamLegacy ? Stream{} : Stream{stream.get()};
+  }
   void* allocated(std::size_t bytes, Stream stream, std::size_t alignment) {
     try {
       return alignment == kDefaultAlignment ? allocator_->allocate(bytes, stream)

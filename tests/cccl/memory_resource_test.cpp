@@ -99,6 +99,21 @@ TEST_CASE("a resource refuses the per-thread default stream, and takes memory ba
   CHECK(rig.held() == 0);
 }
 
+TEST_CASE("a resource takes cudaStreamLegacy for the default stream, which it names", "[cccl]") {
+  ResourceRig rig;
+  const cuda::stream_ref legacy = cudaStreamLegacy;
+  const cuda::stream_ref null = cudaStream_t{nullptr};
+  void* const block = rig.resource.allocate(legacy, 1'000);
+  rig.use(null, block);
+  rig.resource.deallocate(null, block, 1'000);
+  CHECK(rig.resource.allocate(null, 1'000) == block);
+  rig.use(null, block);
+  rig.resource.deallocate(legacy, block, 1'000);
+  CHECK(rig.resource.allocate(legacy, 1'000) == block);
+  CHECK(rig.device->races().empty());
+  CHECK(rig.calls(Call::kSynchronizeStream) + rig.calls(Call::kSynchronizeDevice) == 0);
+}
+
 TEST_CASE("memory without a stream may be used on each, at once", "[cccl]") {
   ResourceRig rig;
   void* const before = rig.allocator.allocate(1'000, Stream{});
