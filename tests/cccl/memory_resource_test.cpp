@@ -176,6 +176,21 @@ TEST_CASE("copies of a resource are alike, and take back what the other has give
   CHECK(&copy.allocator() == &other);
 }
 
+#if CCCL_VERSION >= 3002000
+TEST_CASE("CCCL's owners of a memory resource keep a copy, which takes back what it has given",
+          "[cccl]") {
+  ResourceRig rig;
+  cuda::mr::any_resource<cuda::mr::device_accessible> any = rig.resource;
+  auto shared = cuda::mr::make_shared_resource<MemoryResource>(rig.allocator);
+  static_assert(cuda::mr::resource_with<decltype(shared), cuda::mr::device_accessible>);
+  rig.resource.deallocate(rig.first, any.allocate(rig.first, 1'000, 256), 1'000);
+  any.deallocate(rig.first, shared.allocate(rig.first, 1'000, 256), 1'000, 256);
+  shared.deallocate_sync(any.allocate_sync(64, 256), 64, 256);
+  CHECK(any == rig.resource);
+  CHECK(rig.held() == 0);
+}
+#endif
+
 TEST_CASE("a memory resource is used through CCCL's own erased resources", "[cccl]") {
   ResourceRig rig;
   Erased erased = rig.resource;
