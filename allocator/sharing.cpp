@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "allocator/base/bytes.hpp"
 #include "allocator/engine/backing/imports.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/errors/engine_errors.hpp"
@@ -95,6 +96,14 @@ std::uint64_t sizeOf(Device& device, const std::vector<SharedPage>& pages) {
 }
 
 }  // namespace
+
+const SharedPage& BlockExport::onlyPage() const {
+  if (pages.size() == 1) return pages.front();
+  throw InvalidArgument(fmt::format(
+      "onlyPage: the block of {} lies in {} pages, and each has a handle of its own: allocate it "
+      "from a pool with MemPoolOptions::one_handle",
+      formatBytes(bytes), pages.size()));
+}
 
 std::shared_ptr<const BlockExport> CachingAllocator::exportBlock(void* pointer) {
   Engine& engine = engine_->here("exportBlock");

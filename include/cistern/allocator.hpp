@@ -39,6 +39,11 @@ struct BlockExport {
   void* base = nullptr;           ///< where the first begins in this process
   std::uint64_t offset = 0;       ///< of the block from there
   std::uint64_t bytes = 0;        ///< of the block
+
+  /// The page of a block that lies in one, for a program which is not Cistern's and knows one
+  /// handle a block. Throws InvalidArgument for a block that lies in several, and says which pool
+  /// has blocks of one page.
+  CISTERN_API const SharedPage& onlyPage() const;
 };
 
 /// All verbs are thread-safe and may be called from any thread. No verb synchronises the device or

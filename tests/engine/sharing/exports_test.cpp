@@ -56,6 +56,22 @@ struct TwoProcesses {
 
 }  // namespace
 
+TEST_CASE("a block of several pages has no handle of its own, and the error says what has",
+          "[engine][pages][sharing]") {
+  SimRig rig("backing:pages,page_size:2M");
+  void* const small = rig.allocator.allocate(kMiB);
+  void* const large = rig.allocator.allocate(6 * kMiB);
+  {
+    const auto one = rig.allocator.exportBlock(small), several = rig.allocator.exportBlock(large);
+    CHECK(&one->onlyPage() == &one->pages.front());
+    CHECK_THROWS_WITH(several->onlyPage(),
+                      Catch::Matchers::ContainsSubstring("lies in 3 pages") &&
+                          Catch::Matchers::ContainsSubstring("MemPoolOptions::one_handle"));
+  }
+  rig.allocator.free(small);
+  rig.allocator.free(large);
+}
+
 TEST_CASE("an exported block is one memory on both sides", "[engine][pages][sharing]") {
   TwoProcesses two;
   const std::size_t descriptors = openDescriptors();
