@@ -189,6 +189,7 @@ typedef struct cistern_memory_notice_t {
   uint64_t pool_uid;
   int32_t unmapping; /**< not 0: about to be unmapped, and out of use. 0: it has memory now */
   int32_t on_host;   /**< not 0: the host's memory (overflow) */
+  int32_t in_pages;  /**< not 0: a page; else a segment, or another process' memory */
   int32_t imported;  /**< not 0: another process has the memory, too */
   int32_t was_there; /**< not 0: the memory was there when the hook was attached */
 } cistern_memory_notice_t;

@@ -215,6 +215,7 @@ struct MemoryNotice {
   Stream stream;                          ///< whose blocks were to lie there, as it was mapped
   MempoolId_t pool;                       ///< whose blocks were to lie there, as it was mapped
   Location location = Location::kDevice;  ///< of the memory
+  bool in_pages = false;                  ///< a page; else a segment, or another process' memory
   bool imported = false;                  ///< another process has the memory, too (openImport)
   /// It is no news: the memory was there when this hook was attached.
   bool was_there = false;

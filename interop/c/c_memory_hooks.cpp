@@ -18,6 +18,7 @@ cistern_memory_notice_t noticeOf(const MemoryNotice& from) {
   notice.pool_uid = from.pool.uid;
   notice.unmapping = from.change == MemoryChange::kUnmapping;
   notice.on_host = from.location == Location::kHost;
+  notice.in_pages = from.in_pages;
   notice.imported = from.imported;
   notice.was_there = from.was_there;
   return notice;

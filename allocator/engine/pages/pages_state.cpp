@@ -88,6 +88,7 @@ MemoryNotice State::noticeOf(const PhysicalPage& page, const PageRange& range, s
   notice.stream = range.home->stream();
   notice.pool = range.home->pool().id();
   notice.location = cistern::locationOf(page.kind);
+  notice.in_pages = true;
   return notice;
 }
 

@@ -88,7 +88,7 @@ class HistorySettings(Structure):
 class MemoryNoticeStruct(Structure):
     _fields_ = [("number", c_uint64), ("address", c_void_p), ("bytes", c_uint64), ("stream", c_void_p),
                 ("pool_uuid", c_uint64), ("pool_uid", c_uint64),
-                *((name, c_int32) for name in ("unmapping", "on_host", "imported", "was_there"))]
+                *((name, c_int32) for name in ("unmapping", "on_host", "in_pages", "imported", "was_there"))]
 
 
 MemoryHookFunction = ctypes.CFUNCTYPE(None, c_void_p, POINTER(MemoryNoticeStruct))

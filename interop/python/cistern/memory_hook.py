@@ -31,6 +31,7 @@ class MemoryNotice(NamedTuple):
     stream: int  #: whose blocks were to lie there, as it was mapped
     pool: Tuple[int, int]  #: the same: the uuid and uid of a pool; (0, 0): none
     location: Location  #: of the memory
+    in_pages: bool  #: a page; else a segment, or another process' memory
     imported: bool  #: another process has the memory, too
     was_there: bool  #: it is no news: the memory was there when this hook was attached
 
@@ -88,4 +89,5 @@ def _detach_all() -> None:
 def _notice(of: Any) -> MemoryNotice:
     return MemoryNotice(of.number, MemoryChange.UNMAPPING if of.unmapping else MemoryChange.MAPPED, of.address or 0,
                         of.bytes, of.stream or 0, (of.pool_uuid, of.pool_uid),
-                        Location.HOST if of.on_host else Location.DEVICE, bool(of.imported), bool(of.was_there))
+                        Location.HOST if of.on_host else Location.DEVICE, bool(of.in_pages), bool(of.imported),
+                        bool(of.was_there))
