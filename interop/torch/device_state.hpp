@@ -53,6 +53,9 @@ struct DeviceState {
   }
   /// Listens to what becomes of memory while the history does.
   void follow();
+  /// From now on trackers hear of memory that comes, and of memory before it goes: a library that
+  /// registers it can still take its registration back. No lock is held.
+  void tellTrackersOfMemory();
   /// The figures of torch.cuda.memory_stats.
   c10::CachingDeviceAllocator::DeviceStats statistics();
   void resetAccumulated();
@@ -78,6 +81,7 @@ struct DeviceState {
   std::atomic<std::uint64_t> most_requested_{0}, most_reserved_{0};
   std::mutex counting_;
   EventCounts counted_before_{};  ///< the last reset of accumulated statistics
+  std::once_flag hooked_;
   std::mutex telling_;  ///< keeps what one thread has taken before what the next one takes
 };
 

@@ -156,15 +156,26 @@ void History::memoryChanged(const HistoryEvent& event, bool on_host, Context con
   const BlockBacking::Range range{event.address, event.address + event.bytes};
   const bool comes = event.action == Action::SEGMENT_ALLOC || event.action == Action::SEGMENT_MAP;
   if (comes && !on_host) {
-    write(event, std::move(context));
+    write(event, std::move(context), To::kEntries);
     for (const std::uint64_t block : backing_.bringBack(range)) writeReturned(block);
   } else if (comes != on_host) {
     return;  // the host's memory goes: the device's comes back with an event of its own
   } else {
     completeWithin(range);
     for (const std::uint64_t block : backing_.takeAway(range)) writeGone(block);
-    if (!on_host) write(event, std::move(context));
+    if (!on_host) write(event, std::move(context), To::kEntries);
   }
+}
+
+void History::tellTrackers(const HistoryEvent& event) const {
+  std::vector<theirs::AllocatorTraceTracker> trackers;
+  {
+    const std::lock_guard lock(mutex_);
+    trackers = trackers_;
+  }
+  const theirs::TraceEntry entry = traceEntry({event.action, device_, event.address, event.bytes,
+                                               event.stream, event.pool, nullptr, "N/A", ""});
+  for (const auto& tracker : trackers) tracker(entry);
 }
 
 void History::writeGone(std::uint64_t block) {

@@ -87,8 +87,11 @@ class History {
   void add(const HistoryEvent& event, Context context);
   /// Memory came or went. In the entries a block that loses its memory of the device is freed
   /// before, and allocated again when it has all of it: PyTorch's viewer looks for the segment of
-  /// each block. Memory of the host is no event. Trackers are told of memory alone.
+  /// each block. Memory of the host is no event. Trackers hear of it otherwise, and sooner.
   void memoryChanged(const HistoryEvent& event, bool on_host, Context context);
+  /// Tells the trackers, and nobody else, of memory that has come or is about to go. No lock is
+  /// held meanwhile: they register it with other libraries.
+  void tellTrackers(const HistoryEvent& event) const;
   /// The parts of a range of addresses that have memory of the device, as far as it was told.
   std::vector<BlockBacking::Range> partsOnDevice(BlockBacking::Range range) const;
   /// The program has a note on an allocated block, of so many bytes.

@@ -55,7 +55,9 @@ DeviceState& TorchAllocator::make(DeviceIndex device) {
   const std::uint64_t overflow = overflow_.load();
   const std::string refused = overflow != 0 ? made->overflowInto(overflow) : "";
   states_[std::size_t(device)].store(made, std::memory_order_release);
-  lock.unlock();  // a warning may run the program's code
+  const bool tracked = !trackers_.empty();
+  lock.unlock();  // a warning, or a tracker, may run the program's code
+  if (tracked) made->tellTrackersOfMemory();
   if (!refused.empty()) TORCH_WARN("cistern: device ", int(device), " has no overflow: ", refused);
   return *made;
 }

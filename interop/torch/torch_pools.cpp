@@ -38,6 +38,7 @@ TorchPools::Pool& TorchPools::pool(TorchPoolId id, std::shared_ptr<cistern::Segm
     traits.source = std::move(source);
     if (pools_ahead == PoolMemory::kHost) traits.location = cistern::Location::kHost;
     pools_.createOrIncrefPool(pool.id, traits);
+    const std::lock_guard naming(naming_);
     names_[pool.id] = id;
   }
   pool.resting = false;
@@ -46,6 +47,7 @@ TorchPools::Pool& TorchPools::pool(TorchPoolId id, std::shared_ptr<cistern::Segm
 
 // So that the tables grow with the pools that are there, and not with all that there were.
 void TorchPools::forgetGone() {
+  const std::lock_guard naming(naming_);
   std::erase_if(names_, [&](const auto& entry) {
     try {
       pools_.getPoolUseCount(entry.first);
@@ -168,7 +170,7 @@ cistern::CheckpointDelta TorchPools::restore(const cistern::PoolCheckpoint& chec
 }
 
 TorchPoolId TorchPools::nameOf(cistern::MempoolId_t id) const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard naming(naming_);
   const auto found = names_.find(id);
   return found == names_.end() ? TorchPoolId{id.uuid, id.uid} : found->second;
 }

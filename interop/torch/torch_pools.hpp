@@ -164,6 +164,8 @@ class TorchPools {
   mutable std::mutex mutex_;
   std::vector<Region> regions_;  ///< in the order of their beginnings
   std::map<TorchPoolId, Pool> table_;
+  /// Not held over a verb of Cistern's: a hook that such a verb calls asks for names.
+  mutable std::mutex naming_;
   std::map<cistern::MempoolId_t, TorchPoolId> names_;
   bool counts_reserved_ = false;
   std::map<TorchPoolId, cistern::StatValue> reserved_;

@@ -38,14 +38,29 @@ void tellSnapshot(DeviceState& state) {
 void DeviceState::tellMemoryEvents(const Context& context) {
   const std::lock_guard lock(telling_);
   for (const cistern::MemoryEvent& event : allocator.takeMemoryEvents()) {
-    // As in a snapshot: segments are the device's memory. Trackers register them with networks,
-    // which do not reach the host's.
+    // As in a snapshot: segments are the device's memory.
     const bool on_host = event.location == cistern::Location::kHost;
     history.memoryChanged(
         {actionOf(event.action), std::size_t(event.address), std::size_t(event.bytes),
          reinterpret_cast<cudaStream_t>(event.stream.raw), pools.nameOf(event.pool)},
         on_host, context);
   }
+}
+
+// Memory of the host is no event: networks, with which trackers register it, do not reach it.
+void DeviceState::tellTrackersOfMemory() {
+  std::call_once(hooked_, [this] {
+    allocator.attachMemoryHook([this](const cistern::MemoryNotice& notice) {
+      if (notice.was_there || notice.imported || notice.location == cistern::Location::kHost)
+        return;
+      const bool comes = notice.change == cistern::MemoryChange::kMapped;
+      const Action segment = comes ? Action::SEGMENT_ALLOC : Action::SEGMENT_FREE;
+      const Action page = comes ? Action::SEGMENT_MAP : Action::SEGMENT_UNMAP;
+      history.tellTrackers(
+          {notice.in_pages ? page : segment, std::size_t(notice.address), std::size_t(notice.bytes),
+           reinterpret_cast<cudaStream_t>(notice.stream.raw), pools.nameOf(notice.pool)});
+    });
+  });
 }
 
 void DeviceState::follow() {
@@ -174,14 +189,17 @@ void TorchAllocator::attachRejectionObserver(RejectionObserver observer) {
 }
 
 void TorchAllocator::attachAllocatorTraceTracker(theirs::AllocatorTraceTracker tracker) {
-  const std::lock_guard lock(mutex_);
-  trackers_.push_back(tracker);
-  everywhere([&](DeviceState& state) {
-    state.tellPending();  // it was not there yet
-    state.history.addTracker(tracker);
-    state.follow();
-  });
-  listening_.store(true, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_);
+    trackers_.push_back(tracker);
+    everywhere([&](DeviceState& state) {
+      state.tellPending();  // it was not there yet
+      state.history.addTracker(tracker);
+      state.follow();
+    });
+    listening_.store(true, std::memory_order_relaxed);
+  }
+  everywhere([](DeviceState& state) { state.tellTrackersOfMemory(); });
 }
 
 }  // namespace cistern_torch

@@ -86,6 +86,32 @@ DIRECT const char* direct_traced(int* count) {
   });
 }
 
+/// A tracker reads a byte of each range that it hears of, also of one that is about to go.
+DIRECT const char* direct_trackers_read_memory() {
+  return run([] {
+    static std::atomic<int> came{0}, went{0}, unread{0};
+    static std::atomic<bool> reads{true};  // a tracker stays, and a copy would end a capture
+    theirs::attachAllocatorTraceTracker([](const theirs::TraceEntry& entry) {
+      using Action = theirs::TraceEntry::Action;
+      const bool comes =
+          entry.action_ == Action::SEGMENT_ALLOC || entry.action_ == Action::SEGMENT_MAP;
+      const bool goes =
+          entry.action_ == Action::SEGMENT_FREE || entry.action_ == Action::SEGMENT_UNMAP;
+      if (!reads || (!comes && !goes)) return;
+      char byte = 0;
+      const void* const there = reinterpret_cast<const void*>(entry.addr_);
+      unread += cudaMemcpy(&byte, there, 1, cudaMemcpyDeviceToHost) != cudaSuccess;
+      (comes ? came : went) += int(entry.size_ >> 20);
+    });
+    { const c10::DataPtr block = theirs::get()->allocate(64 * kMiB); }
+    theirs::emptyCache();
+    reads = false;
+    TORCH_CHECK(came >= 64, "of memory that comes ", came.load(), " MiB were told");
+    TORCH_CHECK(went >= 64, "of memory that goes ", went.load(), " MiB were told");
+    TORCH_CHECK(unread == 0, unread.load(), " ranges could not be read");
+  });
+}
+
 DIRECT const char* direct_record_stream() {
   return run([] {
     const c10::DataPtr block = theirs::get()->allocate(kMiB);

@@ -37,6 +37,10 @@ def test_trackers_are_told(direct):
     assert count.value > before
 
 
+def test_trackers_are_told_before_memory_goes(direct):
+    direct("trackers_read_memory")
+
+
 def test_a_stream_is_recorded_by_its_general_name(direct):
     direct("record_stream")
 
