@@ -1,6 +1,7 @@
-// Work that a test does on several threads at once.
+// Work that a test does on several threads at once, and what other threads bring about.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <mutex>
@@ -32,6 +33,16 @@ void onThreads(std::size_t count, Body body) {
   for (std::size_t i = 0; i < count; ++i) threads.emplace_back(run, i);
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
+}
+
+/// Whether it comes true while other threads run.
+template <class Condition>
+bool eventually(Condition condition) {
+  for (int i = 0; i < 10'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return condition();
 }
 
 }  // namespace cistern::test

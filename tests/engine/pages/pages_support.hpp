@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/engine/engine_support.hpp"
+#include "tests/support/threads.hpp"
 
 namespace cistern::test {
 
@@ -27,16 +28,6 @@ inline std::uint64_t mappingCalls(Device& device) {
 
 inline bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
   return toAddress(a) < toAddress(b) + b_bytes && toAddress(b) < toAddress(a) + a_bytes;
-}
-
-/// Whether it comes true while other threads run.
-template <class Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 10'000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return condition();
 }
 
 /// All of it is as it should be while nothing is under way.
