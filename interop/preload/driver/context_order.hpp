@@ -29,8 +29,8 @@
 #include <optional>
 #include <vector>
 
+#include "interop/preload/driver/driver.hpp"
 #include "interop/preload/driver/program_captures.hpp"
-#include "interop/preload/driver/vendor_names.hpp"
 #include "interop/preload/record/ledger.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {

@@ -12,7 +12,7 @@
 #include <shared_mutex>
 
 #include "allocator/base/mutex.hpp"
-#include "interop/preload/driver/vendor_names.hpp"
+#include "interop/preload/driver/driver.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

@@ -8,7 +8,7 @@
 #include <atomic>
 
 #include "allocator/base/mutex.hpp"
-#include "interop/preload/driver/vendor_names.hpp"
+#include "interop/preload/driver/driver.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

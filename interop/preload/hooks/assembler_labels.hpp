@@ -1,7 +1,7 @@
 // Names for the assembler, which knows no namespaces: cistern_cuda_stubs, cistern_hip_stubs.
 #pragma once
 
-#include "interop/preload/driver/vendor_names.hpp"
+#include "interop/preload/driver/driver.hpp"
 
 #define CISTERN_LABEL_(vendor, name) "cistern_" #vendor "_" #name
 #define CISTERN_LABEL_OF(vendor, name) CISTERN_LABEL_(vendor, name)

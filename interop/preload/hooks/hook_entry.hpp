@@ -4,8 +4,8 @@
 #include <exception>
 #include <optional>
 
+#include "interop/preload/driver/driver.hpp"
 #include "interop/preload/driver/last_resort.hpp"
-#include "interop/preload/driver/vendor_names.hpp"
 #include "interop/preload/process/cancellation.hpp"
 #include "interop/preload/process/preload_settings.hpp"
 #include "interop/preload/record/ledger.hpp"
@@ -65,6 +65,18 @@ class Entry {
 
 /// The driver's code for the exception of a verb. Call it in a handler.
 Code resultOfException() noexcept;
+
+namespace detail {
+inline constinit thread_local Code last_failure = kSuccess;
+}  // namespace detail
+
+/// Returns the result of a served call. A failure of HIP's is kept for the program to find
+/// (hip/failure_hooks.cpp).
+inline Code told(Code result) noexcept {
+  if (kKeepsFailures && result != kSuccess) [[unlikely]]
+    detail::last_failure = result;
+  return result;
+}
 
 /// How often a thread gives back and asks again. If nothing is left, an allocator may have given
 /// back for a request of its own, so a few rounds are enough. If other threads hold memory in

@@ -3,6 +3,14 @@
 namespace cistern::preload::GPU_NAMESPACE {
 namespace {
 
+Code passMalloc(const Entry& entry, DevicePointer* out, std::size_t bytes) {
+  return entry.pass(&Functions::GPU_NAME(cuMemAlloc_v2, hipMalloc), out, bytes);
+}
+
+Code passFree(const Entry& entry, DevicePointer pointer) {
+  return entry.pass(&Functions::GPU_NAME(cuMemFree_v2, hipFree), pointer);
+}
+
 // In a capture it is the driver's: it is an error there, or not, by modes that the driver knows.
 bool capturing() { return contexts().captures().maybe() && contexts().capturing(); }
 

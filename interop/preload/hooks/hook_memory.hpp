@@ -6,10 +6,6 @@
 
 namespace cistern::preload::GPU_NAMESPACE {
 
-/// The driver's own functions, of that kind.
-Code passMalloc(const Entry& entry, DevicePointer* out, std::size_t bytes);
-Code passFree(const Entry& entry, DevicePointer pointer);
-
 namespace detail {
 /// Every other case.
 Code mallocAnew(DevicePointer* out, std::size_t bytes);

@@ -6,8 +6,11 @@
 
 namespace cistern::preload::GPU_NAMESPACE {
 
-/// Notes the result of a call that makes a stream.
-inline Code created(const Entry& entry, Code result, const StreamHandle* stream) {
+/// Calls the driver, which makes a stream, and notes the stream.
+template <class Function, class... Arguments>
+Code createStream(Function FunctionTable::*function, StreamHandle* stream, Arguments... arguments) {
+  const Entry entry;
+  const Code result = entry.pass(function, stream, arguments...);
   if (result != kSuccess || !entry.serves()) return result;
   if (Context* const context = contexts().current()) context->order().created(*stream);
   return result;
@@ -56,28 +59,34 @@ Code waitFor(const Entry& entry, const StreamHandle* stream, Wait wait) {
   if (result == kSuccess) order->waited(since, stream);
   return result;
 }
+/// The program waits for the device, by this function.
+template <class Function>
+Code waitForDevice(Function FunctionTable::*function) {
+  const Entry entry;
+  return waitFor(entry, nullptr, [&] { return entry.pass(function); });
+}
 /// The same for a stream as a function is called with it, by its spelling.
-template <class Wait>
-Code waitForStream(StreamHandle stream, bool per_thread, Wait wait) {
+template <class Function>
+Code waitForStream(Function FunctionTable::*function, StreamHandle stream, bool per_thread) {
   const Entry entry;
   const StreamHandle meant = streamMeant(stream, per_thread);
-  return waitFor(entry, &meant, [&] { return wait(entry); });
+  return waitFor(entry, &meant, [&] { return entry.pass(function, stream); });
 }
 
-/// Calls `begin`. First puts into the streams everything that must be in order before the capture.
-template <class Begin>
-Code beginCapture(Begin begin) {
+/// Calls the driver. First puts into the streams everything that must be in order before the
+/// capture.
+template <class Function, class... Arguments>
+Code beginCapture(Function FunctionTable::*function, Arguments... arguments) {
   const Entry entry;
   return contexts().captures().begin([&] {
     if (ContextOrder* const order = ContextOrder::followed()) order->beforeCapture();
-    return begin(entry);
+    return entry.pass(function, arguments...);
   });
 }
-/// Calls `end`.
-template <class End>
-Code endCapture(End end) {
+template <class Function, class... Arguments>
+Code endCapture(Function FunctionTable::*function, Arguments... arguments) {
   const Entry entry;
-  const Code result = end(entry);
+  const Code result = entry.pass(function, arguments...);
   contexts().captures().ended(result);
   return result;
 }

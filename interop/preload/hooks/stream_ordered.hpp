@@ -1,5 +1,5 @@
 // Memory in the order of a stream, such as cudaMallocAsync's and hipMallocAsync's: the code of the
-// hooks of both. `pass` calls the driver's own function.
+// hooks of both. `function` is the driver's own, and `arguments` are those that the program gives.
 #pragma once
 
 #include "interop/preload/hooks/serve.hpp"
@@ -69,9 +69,11 @@ Code onDefault(PoolHandle pool, Call call) {
 }  // namespace detail
 
 /// `pool`: null where the call names none.
-template <class Pass>
-Code serveAsync(const Entry& entry, DevicePointer* out, std::size_t bytes, StreamHandle stream,
-                PoolHandle pool, Pass pass) {
+template <class Function, class... Arguments>
+Code serveAsync(DevicePointer* out, std::size_t bytes, StreamHandle stream, PoolHandle pool,
+                Function FunctionTable::*function, Arguments... arguments) {
+  const Entry entry;
+  const auto pass = [&] { return entry.pass(function, arguments...); };
   if (!entry.serves() || out == nullptr || bytes == 0) return pass();
   if (!detail::mayServe(stream, pool)) return withRoom(entry, pass);
   Timed timed(Served::kMallocAsync);
@@ -91,8 +93,12 @@ Code serveAsync(const Entry& entry, DevicePointer* out, std::size_t bytes, Strea
   return result;
 }
 
-template <class Pass>
-Code serveFreeAsync(const Entry& entry, DevicePointer pointer, StreamHandle stream, Pass pass) {
+template <class Function>
+Code serveFreeAsync(DevicePointer pointer, StreamHandle given, bool per_thread,
+                    Function FunctionTable::*function) {
+  const Entry entry;
+  const StreamHandle stream = streamMeant(given, per_thread);
+  const auto pass = [&] { return entry.pass(function, pointer, given); };
   const Address address = addressOf(pointer);
   if (!entry.serves() || address == 0 || detail::isCaptured(stream)) return pass();
   Timed timed(Served::kFreeAsync);
@@ -109,21 +115,23 @@ Code serveFreeAsync(const Entry& entry, DevicePointer pointer, StreamHandle stre
 // The driver answers first. It knows which values are valid, keeps the attributes that the program
 // sets, and has the memory that Cistern has left to it. Then Cistern adds its own part.
 
-template <class Pass>
-Code servePoolAttribute(const Entry& entry, PoolHandle pool, PoolAttribute attribute, void* out,
-                        Pass pass) {
+template <class Function>
+Code servePoolAttribute(Function FunctionTable::*function, PoolHandle pool, PoolAttribute attribute,
+                        void* out) {
+  const Entry entry;
   const auto part = detail::partOf(attribute);
-  const Code result = pass();
+  const Code result = entry.pass(function, pool, attribute, out);
   if (result != kSuccess || part == nullptr || !entry.serves()) return result;
   return detail::onDefault(pool, [&](int device) {
     *static_cast<std::uint64_t*>(out) += contexts().poolOn(device).*part;
   });
 }
 
-template <class Pass>
-Code serveSetPoolAttribute(const Entry& entry, PoolHandle pool, PoolAttribute attribute,
-                           Pass pass) {
-  const Code result = pass();
+template <class Function>
+Code serveSetPoolAttribute(Function FunctionTable::*function, PoolHandle pool,
+                           PoolAttribute attribute, void* value) {
+  const Entry entry;
+  const Code result = entry.pass(function, pool, attribute, value);
   const bool resets = attribute == kPoolUsedHigh || attribute == kPoolReservedHigh;
   if (result != kSuccess || !resets || !entry.serves()) return result;
   return detail::onDefault(pool, [&](int device) {
@@ -133,9 +141,10 @@ Code serveSetPoolAttribute(const Entry& entry, PoolHandle pool, PoolAttribute at
 }
 
 /// `keep`: bytes that the pool may still have reserved afterwards, the driver's among them.
-template <class Pass>
-Code servePoolTrim(const Entry& entry, PoolHandle pool, std::size_t keep, Pass pass) {
-  const Code result = pass();
+template <class Function>
+Code servePoolTrim(Function FunctionTable::*function, PoolHandle pool, std::size_t keep) {
+  const Entry entry;
+  const Code result = entry.pass(function, pool, keep);
   if (result != kSuccess || !entry.serves()) return result;
   return detail::onDefault(pool, [&](int device) {
     std::uint64_t drivers = 0;

@@ -1,7 +1,7 @@
 // The time of the driver's own calls on this machine, for the summary.
 #pragma once
 
-#include "interop/preload/driver/vendor_names.hpp"
+#include "interop/preload/driver/driver.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "interop/preload/driver/vendor_names.hpp"
+#include "interop/preload/driver/driver.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "allocator/base/mutex.hpp"
-#include "interop/preload/driver/vendor_names.hpp"
+#include "interop/preload/driver/driver.hpp"
 #include "interop/preload/served/blocks.hpp"
 #include "interop/sharing/shared_blocks.hpp"
 

@@ -11,6 +11,7 @@
 #undef cuIpcOpenMemHandle  // the newer version's, as are
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
+#undef cuGetProcAddress
 extern "C" {
 CUresult cuDevicePrimaryCtxRelease(CUdevice);
 CUresult cuDevicePrimaryCtxReset(CUdevice);
@@ -28,13 +29,11 @@ CUresult cuStreamEndCapture_ptsz(CUstream, CUgraph*);
 CUresult cuStreamSynchronize_ptsz(CUstream);
 CUresult cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
 CUresult cuCtxCreate_v3(CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice);
+CUresult cuGetProcAddress(const char*, void**, int, cuuint64_t);  // before CUDA 12
 CUresult cuMemSetMemPool(CUmemLocation*, CUmemAllocationType, CUmemoryPool);
 }
 
 namespace cistern::preload::cuda {
-
-/// cuGetProcAddress as it was before CUDA 12: without the last argument.
-using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
 
 // Those that have a hook: symbol, name and version to ask cuGetProcAddress for, and whether they
 // are the spelling for per-thread default streams.
@@ -93,7 +92,8 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, false)                         \
   X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, false)                  \
   X(cuGetExportTable, "cuGetExportTable", 3000, false)                            \
-  X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, false)
+  X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, false)                        \
+  X(cuGetProcAddress, "cuGetProcAddress", 11030, false)
 
 // Those that we only call.
 #define CISTERN_CALLED_FUNCTIONS(X)    \
@@ -126,14 +126,5 @@ using GetProcAddressV1 = CUresult (*)(const char*, void**, int, cuuint64_t);
   X(cuEventRecord)                     \
   X(cuEventQuery)                      \
   X(cuEventSynchronize)
-
-/// Null where the driver has no such function.
-struct FunctionTable {
-#define CISTERN_MEMBER(name, ...) decltype(&::name) name = nullptr;
-  CISTERN_HOOKED_FUNCTIONS(CISTERN_MEMBER)
-  CISTERN_CALLED_FUNCTIONS(CISTERN_MEMBER)
-#undef CISTERN_MEMBER
-  GetProcAddressV1 cuGetProcAddress_v1 = nullptr;
-};
 
 }  // namespace cistern::preload::cuda

@@ -109,19 +109,4 @@ hipError_t hipGetDriverEntryPoint_spt(const char*, void**, unsigned long long, v
   X(hipEventQuery)                      \
   X(hipEventSynchronize)
 
-namespace detail {
-#define CISTERN_TYPE(name) using name##Type = decltype(&name);
-CISTERN_HOOKED_FUNCTIONS(CISTERN_TYPE)
-CISTERN_CALLED_FUNCTIONS(CISTERN_TYPE)
-#undef CISTERN_TYPE
-}  // namespace detail
-
-/// Null where the runtime has no such function.
-struct FunctionTable {
-#define CISTERN_MEMBER(name) detail::name##Type name = nullptr;
-  CISTERN_HOOKED_FUNCTIONS(CISTERN_MEMBER)
-  CISTERN_CALLED_FUNCTIONS(CISTERN_MEMBER)
-#undef CISTERN_MEMBER
-};
-
 }  // namespace cistern::preload::hip

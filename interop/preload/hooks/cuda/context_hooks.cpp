@@ -1,5 +1,5 @@
 // Contexts that come and go, and peers that may use each other's memory.
-#include "interop/preload/hooks/hook_entry.hpp"
+#include "interop/preload/hooks/hook_streams.hpp"
 
 using namespace cistern::preload;
 using namespace cistern::preload::cuda;
@@ -55,6 +55,11 @@ CISTERN_HOOK CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* para
 CISTERN_HOOK CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
   const Entry entry;
   return came(entry, entry.pass(&Functions::cuCtxFromGreenCtx, context, green), context);
+}
+
+CISTERN_HOOK CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx green, unsigned flags,
+                                             int priority) {
+  return createStream(&Functions::cuGreenCtxStreamCreate, stream, green, flags, priority);
 }
 
 CISTERN_HOOK CUresult cuCtxDestroy_v2(CUcontext context) {

@@ -23,21 +23,14 @@
 using namespace cistern::preload;
 using namespace cistern::preload::cuda;
 
-// The header takes this name for the newer version.
-extern "C" CUresult getProcAddressV1(const char*, void**, int,
-                                     cuuint64_t) __asm__("cuGetProcAddress");
-
 namespace {
-
-constexpr int kFirstLookUp = 11030;
 
 const Row kRows[] = {
 #define CISTERN_ROW(symbol, name, version, per_thread) \
   {#symbol, reinterpret_cast<void*>(&::symbol), per_thread, name, version},
     CISTERN_HOOKED_FUNCTIONS(CISTERN_ROW)
 #undef CISTERN_ROW
-        {"cuGetProcAddress", reinterpret_cast<void*>(&getProcAddressV1), false, "cuGetProcAddress",
-         kFirstLookUp}};
+};
 
 /// By what the driver answers. Two rows may be answered alike: the name decides.
 using HookTable = std::unordered_multimap<const void*, const Row*>;
@@ -60,7 +53,6 @@ const HookTable* makeTable(const Functions& driver) {
 #define CISTERN_ADD(symbol, ...) add(reinterpret_cast<const void*>(driver.symbol), kRows[next++]);
   CISTERN_HOOKED_FUNCTIONS(CISTERN_ADD)
 #undef CISTERN_ADD
-  add(reinterpret_cast<const void*>(driver.cuGetProcAddress_v1), kRows[next]);
   void* const library = driverLibrary();
   const Rows submitting = active() ? submittingRows() : Rows{};
   for (const Row& row : submitting) add(realDlsym(library, row.symbol), row);
@@ -106,9 +98,14 @@ void* hookFor(void* answer, const char* name, const char* Row::*as) noexcept {
   return unknownWork(answer);
 }
 
-CUresult answered(const Entry& entry, CUresult result, const char* name, void** function) {
-  if (result == CUDA_SUCCESS && function != nullptr && entry.opens())
-    *function = hookFor(*function, name, &Row::name);
+// The driver's answer, or its hook.
+template <class Function, class... Arguments>
+CUresult lookUp(Function FunctionTable::*function, const char* name, void** found,
+                Arguments... arguments) {
+  const Entry entry;
+  const CUresult result = entry.pass(function, name, found, arguments...);
+  if (result == CUDA_SUCCESS && found != nullptr && entry.opens())
+    *found = hookFor(*found, name, &Row::name);
   return result;
 }
 
@@ -117,18 +114,12 @@ CUresult answered(const Entry& entry, CUresult result, const char* name, void** 
 CISTERN_HOOK CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
                                           cuuint64_t flags,
                                           CUdriverProcAddressQueryResult* status) {
-  const Entry entry;
-  return answered(
-      entry, entry.pass(&Functions::cuGetProcAddress_v2, symbol, function, version, flags, status),
-      symbol, function);
+  return lookUp(&Functions::cuGetProcAddress_v2, symbol, function, version, flags, status);
 }
 
-CISTERN_HOOK CUresult getProcAddressV1(const char* symbol, void** function, int version,
+CISTERN_HOOK CUresult cuGetProcAddress(const char* symbol, void** function, int version,
                                        cuuint64_t flags) {
-  const Entry entry;
-  return answered(entry,
-                  entry.pass(&Functions::cuGetProcAddress_v1, symbol, function, version, flags),
-                  symbol, function);
+  return lookUp(&Functions::cuGetProcAddress, symbol, function, version, flags);
 }
 
 // ---- dlsym --------------------------------------------------------------------------------------

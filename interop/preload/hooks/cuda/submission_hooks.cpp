@@ -1,5 +1,5 @@
 // The driver's functions that submit work: see ../submission.hpp.
-#include "interop/preload/driver/vendor_names.hpp"
+#include "interop/preload/driver/driver.hpp"
 #include "interop/preload/hooks/cuda/submitting.hpp"
 
 namespace cistern::preload::cuda {

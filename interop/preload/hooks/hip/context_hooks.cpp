@@ -1,6 +1,6 @@
 // Devices that are reset, and peers that may use each other's memory. A device is met when the
 // program makes a stream, allocates or submits work there.
-#include "interop/preload/hooks/hook_entry.hpp"
+#include "interop/preload/hooks/hook_streams.hpp"
 
 using namespace cistern::preload::hip;
 
@@ -29,4 +29,19 @@ CISTERN_HOOK hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags) {
     contexts().met(peer);
   }
   return result;
+}
+
+// ---- Streams that only HIP makes so -------------------------------------------------------------
+
+CISTERN_HOOK hipError_t hipStreamCreate(hipStream_t* stream) {
+  return createStream(&Functions::hipStreamCreate, stream);
+}
+
+CISTERN_HOOK hipError_t hipExtStreamCreateWithCUMask(hipStream_t* stream, uint32_t words,
+                                                     const uint32_t* mask) {
+  return createStream(&Functions::hipExtStreamCreateWithCUMask, stream, words, mask);
+}
+
+CISTERN_HOOK hipError_t hipDeviceSynchronize() {
+  return waitForDevice(&Functions::hipDeviceSynchronize);
 }

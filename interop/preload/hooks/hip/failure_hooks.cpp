@@ -1,4 +1,5 @@
-#include "interop/preload/hooks/hip/failures.hpp"
+// The result of hipGetLastError. HIP's runtime keeps the last failure of a thread. It does not know
+// of a failed call that Cistern has served.
 #include "interop/preload/hooks/hook_entry.hpp"
 
 namespace cistern::preload::hip {
@@ -18,7 +19,6 @@ hipError_t take(Function FunctionTable::*function) noexcept {
 }
 
 }  // namespace
-
 }  // namespace cistern::preload::hip
 
 using namespace cistern::preload::hip;

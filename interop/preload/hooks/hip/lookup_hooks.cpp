@@ -53,16 +53,20 @@ void* hookFor(void* function, const std::string& name) {
 }
 
 // The same for what HIP has answered to the name, in whichever spelling.
-hipError_t answered(const Entry& entry, hipError_t result, const char* name, void** function) {
-  if (result != hipSuccess || function == nullptr || *function == nullptr || !entry.serves())
+template <class Function, class... Arguments>
+hipError_t lookUp(Function FunctionTable::*function, const char* name, void** found,
+                  Arguments... arguments) {
+  const Entry entry;
+  const hipError_t result = entry.pass(function, name, found, arguments...);
+  if (result != hipSuccess || found == nullptr || *found == nullptr || !entry.serves())
     return result;
   for (const char* const spelling : {"", "_spt"}) {
     const std::string symbol = std::string(name) + spelling;
-    if (*function != realDlsym(driverLibrary(), symbol.c_str())) continue;
-    *function = hookFor(*function, symbol);
+    if (*found != realDlsym(driverLibrary(), symbol.c_str())) continue;
+    *found = hookFor(*found, symbol);
     return result;
   }
-  if (!isHarmless(name)) *function = unknownWork(*function);
+  if (!isHarmless(name)) *found = unknownWork(*found);
   return result;
 }
 
@@ -91,33 +95,20 @@ hipError_t getEntryPointSpt(const char*, void**, unsigned long long,
 
 CISTERN_HOOK hipError_t getProcAddress(const char* symbol, void** function, int version,
                                        uint64_t flags, void* status) {
-  const Entry entry;
-  return answered(
-      entry, entry.pass(&Functions::hipGetProcAddress, symbol, function, version, flags, status),
-      symbol, function);
+  return lookUp(&Functions::hipGetProcAddress, symbol, function, version, flags, status);
 }
 
 CISTERN_HOOK hipError_t getProcAddressSpt(const char* symbol, void** function, int version,
                                           uint64_t flags, void* status) {
-  const Entry entry;
-  return answered(
-      entry,
-      entry.pass(&Functions::hipGetProcAddress_spt, symbol, function, version, flags, status),
-      symbol, function);
+  return lookUp(&Functions::hipGetProcAddress_spt, symbol, function, version, flags, status);
 }
 
 CISTERN_HOOK hipError_t getEntryPoint(const char* symbol, void** function, unsigned long long flags,
                                       void* status) {
-  const Entry entry;
-  return answered(entry,
-                  entry.pass(&Functions::hipGetDriverEntryPoint, symbol, function, flags, status),
-                  symbol, function);
+  return lookUp(&Functions::hipGetDriverEntryPoint, symbol, function, flags, status);
 }
 
 CISTERN_HOOK hipError_t getEntryPointSpt(const char* symbol, void** function,
                                          unsigned long long flags, void* status) {
-  const Entry entry;
-  return answered(
-      entry, entry.pass(&Functions::hipGetDriverEntryPoint_spt, symbol, function, flags, status),
-      symbol, function);
+  return lookUp(&Functions::hipGetDriverEntryPoint_spt, symbol, function, flags, status);
 }

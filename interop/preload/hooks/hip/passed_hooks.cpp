@@ -1,9 +1,15 @@
 // Memory that is the runtime's still, counted: it has no plain address, or properties that
 // Cistern's has not. When the runtime has none left, Cistern first gives back its cached memory.
-#include "interop/preload/hooks/hook_entry.hpp"
+#include "interop/preload/hooks/hook_memory.hpp"
 
 using namespace cistern::preload;
 using namespace cistern::preload::hip;
+
+// Without a flag it is hipMalloc; with one it is memory of another kind.
+CISTERN_HOOK hipError_t hipExtMallocWithFlags(void** out, size_t bytes, unsigned flags) {
+  if (flags == hipDeviceMallocDefault) return told(serveMalloc(out, bytes));
+  return passCounted(Passed::kProperties, &Functions::hipExtMallocWithFlags, out, bytes, flags);
+}
 
 CISTERN_HOOK hipError_t hipMallocPitch(void** out, size_t* pitch, size_t width, size_t height) {
   return passCounted(Passed::kPitched, &Functions::hipMallocPitch, out, pitch, width, height);

@@ -3,7 +3,6 @@
 // Cistern's memory lies in segments from hipMalloc. The runtime knows everything of them except
 // where a block begins and ends. A handle for another process (hipIpcGetMemHandle) would be that of
 // the whole segment. It is refused, with a message.
-#include "interop/preload/hooks/hip/failures.hpp"
 #include "interop/preload/hooks/hook_memory.hpp"
 
 using namespace cistern::preload;
@@ -65,4 +64,12 @@ CISTERN_HOOK hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t* handle, void* poin
   if (!blockAround(entry, pointer))
     return entry.pass(&Functions::hipIpcGetMemHandle, handle, pointer);
   return told(refuseToShare("hip", "it lies in segments"));
+}
+
+CISTERN_HOOK hipError_t hipMemPtrGetInfo(void* pointer, size_t* bytes) {
+  const Entry entry;
+  const auto found = blockAround(entry, pointer);
+  if (!found || bytes == nullptr) return entry.pass(&Functions::hipMemPtrGetInfo, pointer, bytes);
+  *bytes = found->block.bytes;
+  return hipSuccess;
 }

@@ -1,8 +1,9 @@
 // HIP's functions that submit work, of those that this build knows: up to HIP 7.2.
 //
 // X(symbol, suffix): the symbol, and the suffix that the spelling for per-thread default streams
-// adds to it. Which stream the work goes to is seen by the arguments (../submission.hpp).
-// tests/preload/hip_names_test.py holds the list against the header.
+// adds to it. CISTERN_PAIR is a function with both spellings. Which stream the work goes to is seen
+// by the arguments (../submission.hpp). tests/preload/hip_names_test.py holds the list against the
+// header.
 #pragma once
 
 #include "interop/preload/driver/hip/functions.hpp"
@@ -36,56 +37,41 @@ _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11
 
 }  // namespace cistern::preload::hip
 
+#define CISTERN_PAIR(X, symbol) X(symbol, ) X(symbol, _spt)
+
 #define CISTERN_SUBMITTING_FUNCTIONS(X)                                                                \
   X(hipDrvMemcpy2DUnaligned, )                                                                         \
   X(hipDrvMemcpy3D, )                                                                                  \
   X(hipDrvMemcpy3DAsync, )                                                                             \
   X(hipExtLaunchKernel, )                                                                              \
   X(hipExtModuleLaunchKernel, )                                                                        \
-  X(hipGraphLaunch, )                                                                                  \
-  X(hipGraphLaunch, _spt)                                                                              \
+  CISTERN_PAIR(X, hipGraphLaunch)                                                                      \
   X(hipGraphUpload, )                                                                                  \
   X(hipGraphicsMapResources, )                                                                         \
   X(hipGraphicsUnmapResources, )                                                                       \
-  X(hipLaunchCooperativeKernel, )                                                                      \
-  X(hipLaunchCooperativeKernel, _spt)                                                                  \
-  X(hipLaunchHostFunc, )                                                                               \
-  X(hipLaunchHostFunc, _spt)                                                                           \
-  X(hipLaunchKernel, )                                                                                 \
-  X(hipLaunchKernel, _spt)                                                                             \
+  CISTERN_PAIR(X, hipLaunchCooperativeKernel)                                                          \
+  CISTERN_PAIR(X, hipLaunchHostFunc)                                                                   \
+  CISTERN_PAIR(X, hipLaunchKernel)                                                                     \
   X(hipMemMapArrayAsync, )                                                                             \
   X(hipMemPrefetchAsync, )                                                                             \
-  X(hipMemcpy, )                                                                                       \
-  X(hipMemcpy, _spt)                                                                                   \
-  X(hipMemcpy2D, )                                                                                     \
-  X(hipMemcpy2D, _spt)                                                                                 \
-  X(hipMemcpy2DAsync, )                                                                                \
-  X(hipMemcpy2DAsync, _spt)                                                                            \
-  X(hipMemcpy2DFromArray, )                                                                            \
-  X(hipMemcpy2DFromArray, _spt)                                                                        \
-  X(hipMemcpy2DFromArrayAsync, )                                                                       \
-  X(hipMemcpy2DFromArrayAsync, _spt)                                                                   \
-  X(hipMemcpy2DToArray, )                                                                              \
-  X(hipMemcpy2DToArray, _spt)                                                                          \
-  X(hipMemcpy2DToArrayAsync, )                                                                         \
-  X(hipMemcpy2DToArrayAsync, _spt)                                                                     \
-  X(hipMemcpy3D, )                                                                                     \
-  X(hipMemcpy3D, _spt)                                                                                 \
-  X(hipMemcpy3DAsync, )                                                                                \
-  X(hipMemcpy3DAsync, _spt)                                                                            \
-  X(hipMemcpyAsync, )                                                                                  \
-  X(hipMemcpyAsync, _spt)                                                                              \
+  CISTERN_PAIR(X, hipMemcpy)                                                                           \
+  CISTERN_PAIR(X, hipMemcpy2D)                                                                         \
+  CISTERN_PAIR(X, hipMemcpy2DAsync)                                                                    \
+  CISTERN_PAIR(X, hipMemcpy2DFromArray)                                                                \
+  CISTERN_PAIR(X, hipMemcpy2DFromArrayAsync)                                                           \
+  CISTERN_PAIR(X, hipMemcpy2DToArray)                                                                  \
+  CISTERN_PAIR(X, hipMemcpy2DToArrayAsync)                                                             \
+  CISTERN_PAIR(X, hipMemcpy3D)                                                                         \
+  CISTERN_PAIR(X, hipMemcpy3DAsync)                                                                    \
+  CISTERN_PAIR(X, hipMemcpyAsync)                                                                      \
   X(hipMemcpyAtoH, )                                                                                   \
   X(hipMemcpyDtoD, )                                                                                   \
   X(hipMemcpyDtoDAsync, )                                                                              \
   X(hipMemcpyDtoH, )                                                                                   \
   X(hipMemcpyDtoHAsync, )                                                                              \
-  X(hipMemcpyFromArray, )                                                                              \
-  X(hipMemcpyFromArray, _spt)                                                                          \
-  X(hipMemcpyFromSymbol, )                                                                             \
-  X(hipMemcpyFromSymbol, _spt)                                                                         \
-  X(hipMemcpyFromSymbolAsync, )                                                                        \
-  X(hipMemcpyFromSymbolAsync, _spt)                                                                    \
+  CISTERN_PAIR(X, hipMemcpyFromArray)                                                                  \
+  CISTERN_PAIR(X, hipMemcpyFromSymbol)                                                                 \
+  CISTERN_PAIR(X, hipMemcpyFromSymbolAsync)                                                            \
   X(hipMemcpyHtoA, )                                                                                   \
   X(hipMemcpyHtoD, )                                                                                   \
   X(hipMemcpyHtoDAsync, )                                                                              \
@@ -94,23 +80,15 @@ _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11
   X(hipMemcpyPeer, )                                                                                   \
   X(hipMemcpyPeerAsync, )                                                                              \
   X(hipMemcpyToArray, )                                                                                \
-  X(hipMemcpyToSymbol, )                                                                               \
-  X(hipMemcpyToSymbol, _spt)                                                                           \
-  X(hipMemcpyToSymbolAsync, )                                                                          \
-  X(hipMemcpyToSymbolAsync, _spt)                                                                      \
+  CISTERN_PAIR(X, hipMemcpyToSymbol)                                                                   \
+  CISTERN_PAIR(X, hipMemcpyToSymbolAsync)                                                              \
   X(hipMemcpyWithStream, )                                                                             \
-  X(hipMemset, )                                                                                       \
-  X(hipMemset, _spt)                                                                                   \
-  X(hipMemset2D, )                                                                                     \
-  X(hipMemset2D, _spt)                                                                                 \
-  X(hipMemset2DAsync, )                                                                                \
-  X(hipMemset2DAsync, _spt)                                                                            \
-  X(hipMemset3D, )                                                                                     \
-  X(hipMemset3D, _spt)                                                                                 \
-  X(hipMemset3DAsync, )                                                                                \
-  X(hipMemset3DAsync, _spt)                                                                            \
-  X(hipMemsetAsync, )                                                                                  \
-  X(hipMemsetAsync, _spt)                                                                              \
+  CISTERN_PAIR(X, hipMemset)                                                                           \
+  CISTERN_PAIR(X, hipMemset2D)                                                                         \
+  CISTERN_PAIR(X, hipMemset2DAsync)                                                                    \
+  CISTERN_PAIR(X, hipMemset3D)                                                                         \
+  CISTERN_PAIR(X, hipMemset3DAsync)                                                                    \
+  CISTERN_PAIR(X, hipMemsetAsync)                                                                      \
   X(hipMemsetD16, )                                                                                    \
   X(hipMemsetD16Async, )                                                                               \
   X(hipMemsetD32, )                                                                                    \
@@ -120,8 +98,7 @@ _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11
   X(hipModuleLaunchCooperativeKernel, )                                                                \
   X(hipModuleLaunchKernel, )                                                                           \
   X(hipSignalExternalSemaphoresAsync, )                                                                \
-  X(hipStreamAddCallback, )                                                                            \
-  X(hipStreamAddCallback, _spt)                                                                        \
+  CISTERN_PAIR(X, hipStreamAddCallback)                                                                \
   X(hipStreamAttachMemAsync, )                                                                         \
   X(hipStreamWaitValue32, )                                                                            \
   X(hipStreamWaitValue64, )                                                                            \

@@ -1,28 +1,20 @@
-// Finds CUDA's driver when the program has loaded it.
-#include <dlfcn.h>
+// Finds the driver when the program has loaded it.
+#include "interop/preload/driver/driver.hpp"
 
-#include "interop/preload/driver/vendor_names.hpp"
 #include "interop/preload/process/c_library.hpp"
 #include "interop/preload/record/ledger.hpp"
 
-namespace cistern::preload::cuda {
-namespace {
+namespace cistern::preload::GPU_NAMESPACE {
 
-Functions* fill(void* library) {
+static Functions* fill(void* library) {
   auto* const functions = new Functions;
 #define CISTERN_LOOK_UP(name, ...) \
   functions->name = reinterpret_cast<decltype(functions->name)>(realDlsym(library, #name));
   CISTERN_HOOKED_FUNCTIONS(CISTERN_LOOK_UP)
   CISTERN_CALLED_FUNCTIONS(CISTERN_LOOK_UP)
 #undef CISTERN_LOOK_UP
-  functions->cuGetProcAddress_v1 =
-      reinterpret_cast<GetProcAddressV1>(realDlsym(library, "cuGetProcAddress"));
   return functions;
 }
-
-}  // namespace
-
-void* driverLibrary() noexcept { return loadedLibrary("libcuda.so.1"); }
 
 [[gnu::cold]] const Functions* detail::loadFunctions() noexcept {
   void* const library = driverLibrary();
@@ -34,4 +26,4 @@ void* driverLibrary() noexcept { return loadedLibrary("libcuda.so.1"); }
   return loaded_functions;
 }
 
-}  // namespace cistern::preload::cuda
+}  // namespace cistern::preload::GPU_NAMESPACE

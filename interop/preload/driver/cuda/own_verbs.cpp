@@ -1,8 +1,20 @@
-// Pages and addresses of CUDA's driver. See driver.hpp.
+// CUDA's driver: its library, and its pages and addresses.
 #include "allocator/device/vendor/cuda_pages.hpp"
-#include "interop/preload/driver/cuda/driver.hpp"
+#include "interop/preload/driver/driver.hpp"
+#include "interop/preload/process/c_library.hpp"
 
 namespace cistern::preload::cuda {
+
+void* driverLibrary() noexcept { return loadedLibrary("libcuda.so.1"); }
+
+Code Functions::whatCaptureSays() const noexcept {
+  CUevent event = nullptr;
+  if (cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return CUDA_SUCCESS;
+  const Code result = cuEventQuery(event);
+  (void)cuEventDestroy_v2(event);
+  return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+}
+
 // Nothing here is for other machines.
 VirtualMemoryCapability Functions::claimedPages(int device) const noexcept {
   VirtualMemoryCapability pages = cistern::cuda::claimedPages(device, cuDeviceGetAttribute);
