@@ -31,11 +31,11 @@ class Names(unittest.TestCase):
         header = re.sub(r"/\*.*?\*/|//[^\n]*", "", header, flags=re.S)
         self.declared = dict(re.findall(r"hipError_t\s+(hip[A-Z]\w*)\s*\(([^;{]*?)\)\s*;", header))
         self.harmless = set(re.search(r'R"\((.*?)\)"', (HOOKS / "harmless.cpp").read_text(), re.S)[1].split())
-        rows = (HOOKS / "submitting.hpp").read_text()
+        rows = (HOOKS / "submission_hooks.cpp").read_text()
         pairs = re.findall(r"^  CISTERN_PAIR\(X, (\w+)\)", rows, re.M)
         self.submitting = {*pairs, *(f"{name}_spt" for name in pairs), *re.findall(r"^  X\((\w+), \)", rows, re.M)}
         self.assertEqual(len(self.submitting), 93)
-        self.undeclared = set(re.findall(r"X\((hip\w+)\)", (HOOKS / "undeclared.hpp").read_text()))
+        self.undeclared = set(re.findall(r"X\((hip\w+)\)", (HOOKS / "unknown_hooks.cpp").read_text()))
         functions = (HOOKS.parents[1] / "driver" / "hip" / "functions.hpp").read_text()
         hooked = functions[functions.index("CISTERN_HOOKED_FUNCTIONS"):functions.index("CISTERN_CALLED_FUNCTIONS")]
         self.hooked = set(re.findall(r"X\((hip\w+)\)", hooked))

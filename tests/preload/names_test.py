@@ -32,10 +32,10 @@ class Names(unittest.TestCase):
         self.declared |= {f"{name}_{kind.lower()}": "" for kind, name in
                           re.findall(r"__CUDA_API_(PTDS|PTSZ)\((cu\w+)\)", header)}
         self.harmless = set(re.search(r'R"\((.*?)\)"', (HOOKS / "harmless.cpp").read_text(), re.S)[1].split())
-        pairs = re.findall(r"PAIR\(X, (cu\w+), (\w+),\s+\\?\s*\"(cu\w+)\"", (HOOKS / "submitting.hpp").read_text())
+        pairs = re.findall(r"PAIR\(X, (cu\w+), (\w+),\s+\\?\s*\"(cu\w+)\"", (HOOKS / "submission_hooks.cpp").read_text())
         self.submitting = [(symbol, suffix, name) for symbol, spelling, name in pairs for suffix in ("", spelling)]
         self.assertEqual(len(self.submitting), 122)
-        self.undeclared = re.findall(r"X\((cu\w+)\)", (HOOKS / "undeclared.hpp").read_text())
+        self.undeclared = re.findall(r"X\((cu\w+)\)", (HOOKS / "unknown_hooks.cpp").read_text())
         functions = (HOOKS.parents[1] / "driver" / "cuda" / "functions.hpp").read_text()
         hooked = functions[functions.index("CISTERN_HOOKED_FUNCTIONS"):functions.index("CISTERN_CALLED_FUNCTIONS")]
         self.hooked = {without_version(name) for name in re.findall(r"X\((cu\w+)", hooked)}

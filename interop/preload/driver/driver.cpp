@@ -1,7 +1,7 @@
 // Finds the driver when the program has loaded it.
 #include "interop/preload/driver/driver.hpp"
 
-#include "interop/preload/process/c_library.hpp"
+#include "interop/preload/process/lookup.hpp"
 #include "interop/preload/record/ledger.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {

@@ -30,7 +30,7 @@ struct FunctionTable {
 
 struct Functions : FunctionTable {
   /// Whether every function that submits work is known. Unknown ones of CUDA are seen when they are
-  /// looked up. HIP's are known up to version 7.2 (hooks/hip/submitting.hpp).
+  /// looked up. HIP's are known up to version 7.2 (hooks/hip/submission_hooks.cpp).
   bool workIsKnown() const noexcept {
     [[maybe_unused]] int version = 0;
     return GPU_NAME(

@@ -4,17 +4,15 @@
 // stream it is: the one that is a stream, or the launch's attributes. Without either it is the
 // default stream, and the spelling says which one that is.
 //
-// Included once for a vendor, behind its list CISTERN_SUBMITTING_FUNCTIONS (cuda/submitting.hpp,
-// hip/submitting.hpp).
+// Included once for a vendor, behind its list CISTERN_SUBMITTING_FUNCTIONS.
 #pragma once
 
 #include <array>
 #include <atomic>
 
 #include "interop/preload/driver/submitted_work.hpp"
-#include "interop/preload/hooks/assembler_labels.hpp"
 #include "interop/preload/hooks/rows.hpp"
-#include "interop/preload/process/c_library.hpp"
+#include "interop/preload/process/lookup.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/served/contexts.hpp"
 

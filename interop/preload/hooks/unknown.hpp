@@ -6,8 +6,7 @@
 // Some are exported by name as well, for programs that are linked to the driver. These submit work,
 // and the header of this build does not declare them.
 //
-// Included once for a vendor, behind its list CISTERN_UNDECLARED_FUNCTIONS (cuda/undeclared.hpp,
-// hip/undeclared.hpp).
+// Included once for a vendor, behind its list CISTERN_UNDECLARED_FUNCTIONS.
 #pragma once
 
 #include <array>
@@ -16,10 +15,9 @@
 
 #include "allocator/base/mutex.hpp"
 #include "interop/preload/driver/submitted_work.hpp"
-#include "interop/preload/hooks/assembler_labels.hpp"
 #include "interop/preload/hooks/hook_entry.hpp"
 #include "interop/preload/hooks/rows.hpp"
-#include "interop/preload/process/c_library.hpp"
+#include "interop/preload/process/lookup.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
 namespace {

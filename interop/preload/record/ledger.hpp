@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "allocator/base/thread_slots.hpp"
-#include "interop/preload/record/clock.hpp"
 #include "interop/preload/record/record.hpp"
 
 namespace cistern::preload {

@@ -45,7 +45,7 @@ struct ServedBlock {
   Stream stream;            ///< 0: cudaMalloc's; else the stream of its cudaMallocAsync
   std::uint64_t marks = 0;  ///< what is to be done when it is freed; 0, as a rule: nothing more
 
-  /// Among the marks: other processes may open it; it is the default pool's (pool_use.hpp). The
+  /// Among the marks: other processes may open it; it is the default pool's (served_pools.hpp). The
   /// rest is its number in the trace, and 1; 0: it is not in there.
   static constexpr std::uint64_t kShared = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kOfPool = std::uint64_t{1} << 62;

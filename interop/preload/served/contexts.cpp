@@ -1,3 +1,4 @@
+// Contexts that come and go. First the time of the driver's own calls, for the summary.
 #include "interop/preload/served/contexts.hpp"
 
 #include <algorithm>
@@ -10,13 +11,42 @@
 #include "allocator/base/printable.hpp"
 #include "allocator/engine/engine.hpp"
 #include "allocator/engine/exchange/exchange.hpp"
+#include "interop/preload/driver/driver.hpp"
 #include "interop/preload/process/preload_settings.hpp"
 #include "interop/preload/record/ledger.hpp"
 #include "interop/preload/record/run_history.hpp"
 #include "interop/preload/served/host_overflow.hpp"
-#include "interop/preload/served/prices.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
+
+/// Times a few cudaMallocs and cudaFrees of the driver's, once a process, where a record is kept.
+/// Pre: a context is current, and nothing is captured.
+void measurePrices(const Functions& driver) noexcept;
+
+namespace {
+
+// The least of a few: a late measurement in a busy program waits for the program's work.
+std::uint64_t priceOf(const Functions& driver, std::uint64_t bytes) noexcept {
+  std::uint64_t least = 0;
+  for (int round = 0; round < 3; ++round) {
+    Address address = 0;
+    const std::uint64_t begin = nanosecondsNow();
+    if (driver.malloc(&address, bytes) != kSuccess) return least;
+    (void)driver.free(address);
+    const std::uint64_t took = nanosecondsNow() - begin;
+    least = least == 0 ? took : std::min(least, took);
+  }
+  return least;
+}
+
+}  // namespace
+
+void measurePrices(const Functions& driver) noexcept {
+  if (record().process.pid == 0) return;
+  for (DriverPrice& price : record().prices) {
+    if (price.nanoseconds == 0) price.nanoseconds = priceOf(driver, price.bytes);
+  }
+}
 
 namespace {
 
@@ -68,8 +98,7 @@ Contexts& detail::makeContexts() noexcept {
   return all;
 }
 
-// ---- A child of fork
-// -----------------------------------------------------------------------------
+// ---- A child of fork ----------------------------------------------------------------------------
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include "interop/preload/process/cancellation.hpp"
 #include "interop/preload/served/blocks.hpp"
 #include "interop/preload/served/cooling.hpp"
-#include "interop/preload/served/pool_use.hpp"
+#include "interop/preload/served/served_pools.hpp"
 #include "interop/preload/served/served_sharing.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {

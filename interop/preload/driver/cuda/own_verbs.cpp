@@ -1,7 +1,7 @@
 // CUDA's driver: its library, and its pages and addresses.
 #include "allocator/device/vendor/cuda_pages.hpp"
 #include "interop/preload/driver/driver.hpp"
-#include "interop/preload/process/c_library.hpp"
+#include "interop/preload/process/lookup.hpp"
 
 namespace cistern::preload::cuda {
 

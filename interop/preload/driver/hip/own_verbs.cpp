@@ -5,7 +5,7 @@
 #include <link.h>
 
 #include "interop/preload/driver/driver.hpp"
-#include "interop/preload/process/c_library.hpp"
+#include "interop/preload/process/lookup.hpp"
 
 namespace cistern::preload::hip {
 namespace {

@@ -1,6 +1,4 @@
-#include "interop/preload/hooks/cuda/harmless.hpp"
-
-#include "interop/preload/hooks/name_set.hpp"
+#include "interop/preload/hooks/rows.hpp"
 
 namespace cistern::preload::cuda {
 namespace {
@@ -124,7 +122,7 @@ std::string_view withoutVersion(std::string_view name) {
 
 }  // namespace
 
-bool isHarmless(const char* name) {
+bool isHarmless(std::string_view name) {
   static const NameSet& names = *new NameSet(nameSet(kNames));
   return names.count(withoutVersion(name)) != 0;
 }

@@ -1,6 +1,4 @@
-#include "interop/preload/hooks/hip/harmless.hpp"
-
-#include "interop/preload/hooks/name_set.hpp"
+#include "interop/preload/hooks/rows.hpp"
 
 namespace cistern::preload::hip {
 namespace {

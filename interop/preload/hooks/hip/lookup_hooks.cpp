@@ -7,10 +7,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "interop/preload/hooks/hip/harmless.hpp"
 #include "interop/preload/hooks/hook_entry.hpp"
 #include "interop/preload/hooks/rows.hpp"
-#include "interop/preload/process/c_library.hpp"
 #include "interop/preload/process/lookup.hpp"
 
 using namespace cistern::preload;

@@ -1,12 +1,12 @@
-// Memory, pages and addresses of a context's device. See driver_device.hpp.
+// A context's device: memory, pages and addresses, then streams, events and captures.
+#include "interop/preload/driver/driver_device.hpp"
+
 #include <algorithm>
 
 #include <fcntl.h>
 
 #include "allocator/base/process.hpp"
-#include "allocator/device/page_trial.hpp"
 #include "allocator/device/vendor/error_kind.hpp"
-#include "interop/preload/driver/driver_device.hpp"
 #include "interop/preload/record/ledger.hpp"
 
 namespace cistern::preload::GPU_NAMESPACE {
@@ -199,6 +199,162 @@ DeviceError DriverDevice::failure(Call call, Code result) const {
 Status DriverDevice::outcome(Call call, Code result) const {
   if (result != kSuccess) return failure(call, result);
   return {};
+}
+
+namespace {
+
+StreamHandle handleOf(Stream stream) { return reinterpret_cast<StreamHandle>(stream.raw); }
+EventHandle handleOf(Event event) { return reinterpret_cast<EventHandle>(event.raw); }
+
+}  // namespace
+
+Result<bool> DriverDevice::readiness(Call call, Code result) const {
+  if (result == kSuccess) return true;
+  if (result == kNotReady) return false;
+  return failure(call, result);
+}
+
+// ---- Streams ------------------------------------------------------------------------------------
+
+Result<bool> DriverDevice::doQueryStream(Stream stream) {
+  if (gone_ || (stream == Stream{} && isComplete())) return true;
+  return readiness(Call::kQueryStream, onStream(stream, [&](StreamHandle asked) {
+                     return driver_.queryStream(asked);
+                   }));
+}
+
+Status DriverDevice::doSynchronizeStream(Stream stream) {
+  if (gone_ || (stream == Stream{} && isComplete())) return {};
+  const auto wait = [&](StreamHandle on) { return driver_.synchronizeStream(on); };
+  return outcome(Call::kSynchronizeStream, onStream(stream, wait));
+}
+
+// The hub is brought up first, so that later queries find stream 0 complete.
+Status DriverDevice::doSynchronizeDevice() {
+  if (gone_) return {};
+  StreamHandle hub = nullptr;
+  if (!isComplete()) (void)order_.reach(hub);
+  const ContextOrder::Waiting since = order_.waiting();
+  const Code result = inContext([&] { return driver_.synchronizeContext(); });
+  if (result == kSuccess) order_.waited(since, nullptr);
+  return outcome(Call::kSynchronizeDevice, result);
+}
+
+// For stream 0 with the hub, which comes after all that was submitted before the last cudaFree.
+template <class Call>
+Code DriverDevice::onStream(Stream stream, Call call) {
+  StreamHandle on = handleOf(stream);
+  if (stream == Stream{}) {
+    if (const Code result = order_.reach(on); result != kSuccess) return result;
+  }
+  return inContext([&] { return call(on); });
+}
+
+Status DriverDevice::doWaitEvent(Stream stream, Event event) {
+  if (gone_) return {};
+  if (stream != Stream{}) {
+    return outcome(Call::kWaitEvent,
+                   inContext([&] { return driver_.waitEvent(handleOf(stream), handleOf(event)); }));
+  }
+  if (isComplete()) return doSynchronizeEvent(event);
+  return outcome(Call::kWaitEvent, order_.allAfter(handleOf(event)));
+}
+
+// ---- Events -------------------------------------------------------------------------------------
+
+Result<Event> DriverDevice::doCreateEvent() {
+  EventHandle event = nullptr;
+  const Code result = inContext([&] { return driver_.createEvent(&event); });
+  return outcome(Call::kCreateEvent, result, Event{reinterpret_cast<std::uintptr_t>(event)});
+}
+
+Status DriverDevice::doDestroyEvent(Event event) {
+  if (gone_) return {};
+  return outcome(Call::kDestroyEvent,
+                 inContext([&] { return driver_.destroyEvent(handleOf(event)); }));
+}
+
+Status DriverDevice::doRecordEvent(Event event, Stream stream) {
+  if (gone_ || (stream == Stream{} && isComplete())) return {};
+  const auto record = [&](StreamHandle on) { return driver_.recordEvent(handleOf(event), on); };
+  return outcome(Call::kRecordEvent, onStream(stream, record));
+}
+
+Result<bool> DriverDevice::doQueryEvent(Event event) {
+  if (gone_) return true;
+  return readiness(Call::kQueryEvent,
+                   inContext([&] { return driver_.queryEvent(handleOf(event)); }));
+}
+
+Status DriverDevice::doSynchronizeEvent(Event event) {
+  if (gone_) return {};
+  return outcome(Call::kSynchronizeEvent,
+                 inContext([&] { return driver_.synchronizeEvent(handleOf(event)); }));
+}
+
+// ---- Captures -----------------------------------------------------------------------------------
+
+// Stream 0 is captured as soon as any stream is: memory freed then is in no order yet. No capture
+// has an id that anybody asks for: graphs' memory is the driver's.
+Result<CaptureInfo> DriverDevice::doCaptureInfo(Stream stream) {
+  if (gone_) return CaptureInfo{};
+  CaptureState status = kNoCapture;
+  Code result = kSuccess;
+  if (stream != Stream{}) {
+    result = inContext([&] { return driver_.isCapturing(handleOf(stream), &status); });
+    if (result == kCaptureImplicit) {  // the legacy stream, which cannot be itself
+      status = kActiveCapture;
+      result = kSuccess;
+    }
+  } else if (captures_.maybe()) {
+    const MutexLock lock(captures_.beginning());
+    if (order_.capturing()) status = kActiveCapture;
+  }
+  if (status == kNoCapture) return outcome(Call::kCaptureInfo, result, CaptureInfo{});
+  const bool active = status == kActiveCapture;
+  return outcome(Call::kCaptureInfo, result,
+                 CaptureInfo{active ? CaptureStatus::kActive : CaptureStatus::kInvalidated, 1});
+}
+
+Result<CaptureMode> DriverDevice::doExchangeCaptureMode(CaptureMode mode) {
+  auto exchanged = int(mode);
+  const Code result = driver_.exchangeCaptureMode(&exchanged);
+  return outcome(Call::kExchangeCaptureMode, result, CaptureMode(exchanged));
+}
+
+// ---- Pages of the host's memory
+// --------------------------------------------------------------------
+
+// The device's memory is not concerned, so that no thread's turn has to be waited for.
+Result<Page> DriverDevice::makeHostPage(HostPages kind, std::size_t bytes) {
+  std::uint64_t handle = 0;
+  const Code result =
+      inContext([&] { return driver_.createHostPage(&handle, bytes, ordinal_, kind); });
+  return outcome(Call::kCreateHostPage, result, Page{handle});
+}
+
+// Two threads may try at once: both find the same.
+Status DriverDevice::tryHostPages() {
+  if (!virtual_memory_.host_pages) return failure(Call::kCreateHostPage, kNotSupported);
+  Status last;
+  const HostPages kind = hostPagesThatWork([&](HostPages tried) {
+    const std::uint64_t bytes = virtual_memory_.granularity;
+    return last = tryMappingOf(*this, bytes, [&] { return makeHostPage(tried, bytes); });
+  });
+  if (kind != HostPages::kUntried) host_pages_ = kind;
+  return kind == HostPages::kNone ? last : Status();
+}
+
+Result<Page> DriverDevice::doCreateHostPage(std::size_t bytes) {
+  if (host_pages_ == HostPages::kUntried) {
+    if (const Status tried = tryHostPages(); !tried.ok()) return tried.error();
+  }
+  const HostPages kind = host_pages_;
+  if (kind == HostPages::kUntried) return failure(Call::kCreateHostPage, kOutOfMemory);
+  if (kind == HostPages::kNone) return failure(Call::kCreateHostPage, kNotSupported);
+  const Result<Page> page = makeHostPage(kind, bytes);
+  if (page.ok()) took(page.value().raw, {bytes, Location::kHost});
+  return page;
 }
 
 }  // namespace cistern::preload::GPU_NAMESPACE
