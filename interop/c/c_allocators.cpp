@@ -9,7 +9,7 @@
 #include "allocator/engine/engine.hpp"
 #include "cistern/memory.hpp"
 #include "cistern/sim.hpp"
-#include "interop/c/objects.hpp"
+#include "interop/c/c_calls.hpp"
 
 namespace cistern::capi {
 

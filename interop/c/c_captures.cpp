@@ -1,5 +1,5 @@
 // The memory of graphs that the program captures itself.
-#include "interop/c/objects.hpp"
+#include "interop/c/c_calls.hpp"
 
 using namespace cistern;
 using namespace cistern::capi;
@@ -75,10 +75,41 @@ cistern_status_t cistern_capture_pool_id(cistern_capture_t capture, cistern_pool
 
 // Works in every state, so there is nothing to check before, and one of several threads does it.
 cistern_status_t cistern_capture_release(cistern_capture_t capture) {
-  return guarded([&] {
-    const Word handle = wordOf(capture);
-    requireOutside(handle);
-    if (abandonForked<CaptureObject>(handle)) return;
-    if (HandleTable<CaptureObject>::remove(handle) == nullptr) refuseHandle(handle, Kind::kCapture);
+  return release<CaptureObject>(wordOf(capture));
+}
+
+// The device's streams, for programs that call no runtime of their own.
+
+cistern_status_t cistern_stream_create(cistern_allocator_t allocator, void** stream) {
+  return read(allocator, stream, "stream", [&](auto& of) {
+    return toPointer(of.allocator->device().createStream().orThrow().raw);
+  });
+}
+
+cistern_status_t cistern_stream_destroy(cistern_allocator_t allocator, void* stream) {
+  return on(allocator, [&](auto& of) {
+    of.allocator->forgetStream(streamOf(stream));
+    of.pinned->forgetStream(streamOf(stream));
+    of.allocator->device().destroyStream(streamOf(stream)).orThrow();
+  });
+}
+
+cistern_status_t cistern_stream_synchronize(cistern_allocator_t allocator, void* stream) {
+  return on(allocator, [&](auto& of) {
+    of.allocator->device().synchronizeStream(streamOf(stream)).orThrow();
+  });
+}
+
+// Relaxed: then any thread may end it.
+cistern_status_t cistern_stream_begin_capture(cistern_allocator_t allocator, void* stream) {
+  return on(allocator, [&](auto& of) {
+    of.allocator->device().beginCapture(streamOf(stream), CaptureMode::kRelaxed).orThrow();
+  });
+}
+
+cistern_status_t cistern_stream_end_capture(cistern_allocator_t allocator, void* stream) {
+  return on(allocator, [&](auto& of) {
+    Device& device = of.allocator->device();
+    device.destroyGraph(device.endCapture(streamOf(stream)).orThrow()).orThrow();
   });
 }

@@ -1,4 +1,5 @@
 // Histories, labels and marks.
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -6,10 +7,14 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/printable.hpp"
+#include "allocator/base/replaced_file.hpp"
 #include "allocator/base/text.hpp"
 #include "cistern/memory.hpp"
-#include "interop/c/objects.hpp"
-#include "interop/c/text_out.hpp"
+#include "cistern/python_stacks.hpp"
+#include "cistern/statistics.hpp"
+#include "interop/c/c_calls.hpp"
+#include "interop/c/c_status.hpp"
 
 using namespace cistern;
 using namespace cistern::capi;
@@ -80,7 +85,7 @@ cistern_status_t cistern_record_history(cistern_allocator_t allocator,
 }
 
 cistern_status_t cistern_stop_history(cistern_allocator_t allocator) {
-  return guarded([&] { Use<AllocatorObject>(wordOf(allocator))->allocator->stopHistory(); });
+  return on(allocator, [&](auto& of) { of.allocator->stopHistory(); });
 }
 
 cistern_status_t cistern_dump_history(cistern_allocator_t allocator, const char* path) {
@@ -100,11 +105,8 @@ cistern_status_t cistern_mark(cistern_allocator_t allocator, const char* name) {
 }
 
 cistern_status_t cistern_label_usage(cistern_allocator_t allocator, char* buffer, size_t* length) {
-  return guarded([&] {
-    requireGiven(length, "length");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    putText(jsonOf(use->allocator->labelUsage()), buffer, *length);
-  });
+  return readText(allocator, buffer, length,
+                  [&](auto& of) { return jsonOf(of.allocator->labelUsage()); });
 }
 
 cistern_status_t cistern_push_label(const char* name) {
@@ -116,4 +118,63 @@ cistern_status_t cistern_push_label(const char* name) {
 
 cistern_status_t cistern_pop_label() {
   return guarded([&] { popLabel(); });
+}
+
+namespace cistern::capi {
+
+// The picture of an allocator, in a file.
+
+namespace {
+
+[[noreturn]] void refuse(const char* path, const char* what, const char* why) {
+  throw Failure(CISTERN_IO_ERROR,
+                fmt::format("the snapshot {} cannot {}: {}", printable(path), what, why));
+}
+
+void replace(const char* path, const std::string& text) try {
+  ReplacedFile file(path);
+  file.write(text);
+  file.take();
+} catch (const ReplacedFile::Failure& failure) {
+  refuse(path, failure.what, std::strerror(failure.why));
+}
+
+}  // namespace
+}  // namespace cistern::capi
+
+cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* path) {
+  return guarded([&] {
+    requireGiven(path, "path");
+    if (*path == 0) throw Failure(CISTERN_INVALID_ARGUMENT, "the argument path is empty");
+    replace(path, snapshotJson(Use<AllocatorObject>(wordOf(allocator))->allocator->snapshot()));
+  });
+}
+
+// Stacks of Python for a history, in the shape that C takes.
+
+namespace {
+
+StackGatherer& gathererOf(void* data) { return *static_cast<StackGatherer*>(data); }
+
+}  // namespace
+
+cistern_status_t cistern_python_stacks(cistern_stack_gatherer_t* out) {
+  return guarded([&] {
+    requireGiven(out, "out");
+    const std::shared_ptr<StackGatherer> stacks = pythonStacks();  // which is never destroyed
+    if (stacks == nullptr)
+      throw Failure(CISTERN_NOT_SUPPORTED, "the process has no Python 3.9 or later");
+    cistern_stack_gatherer_t made{};
+    made.size = sizeof(made);
+    made.data = stacks.get();
+    made.gather = [](void* data, uintptr_t* words, size_t most) {
+      return gathererOf(data).gather(words, most);
+    };
+    made.frame_of = [](void* data, uintptr_t word,
+                       void (*write)(void*, const char*, const char*, uint32_t), void* to) {
+      const StackFrame frame = gathererOf(data).frameOf(word);
+      write(to, frame.function.c_str(), frame.file.c_str(), frame.line);
+    };
+    *out = made;
+  });
 }

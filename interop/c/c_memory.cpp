@@ -1,7 +1,7 @@
 // Blocks of memory. cistern_allocate and cistern_free are the two calls that are made all the time.
 #include "allocator/engine/ground/hooks.hpp"
 #include "allocator/engine/paths/fast_path.hpp"
-#include "interop/c/objects.hpp"
+#include "interop/c/c_calls.hpp"
 
 using namespace cistern;
 using namespace cistern::capi;
@@ -41,9 +41,8 @@ struct OfHandle {
                                               Block* block) noexcept {
   return guarded([&] {
     const Use<AllocatorObject> use(handle);
-    const MisuseScope scope(pointer);
-    fast_path::freeElsewhere(*use->allocator, pointer, caller, block);
-    if (scope.misuse()) throw Failure(CISTERN_INVALID_POINTER, scope.misuse()->text());
+    withPointer(pointer,
+                [&] { fast_path::freeElsewhere(*use->allocator, pointer, caller, block); });
   });
 }
 
@@ -83,16 +82,11 @@ template <class Sizes>
 }
 
 /// For the queries, of which the C++ ones say that no other argument can be wrong.
-template <class Query>
-cistern_status_t aboutBlock(cistern_allocator_t allocator, Query query) noexcept {
-  return guarded([&] {
-    const Use<AllocatorObject> use(wordOf(allocator));
-    try {
-      query(*use->allocator);
-    } catch (const InvalidArgument& error) {
-      throw Failure(CISTERN_INVALID_POINTER, error.what());
-    }
-  });
+template <class Out, class Query>
+cistern_status_t aboutBlock(cistern_allocator_t allocator, Out* out, const char* name,
+                            Query query) noexcept {
+  return read(allocator, out, name,
+              [&](auto& of) { return aboutPointer([&] { return query(*of.allocator); }); });
 }
 
 }  // namespace
@@ -106,11 +100,8 @@ cistern_status_t cistern_allocate(cistern_allocator_t allocator, size_t bytes, v
 
 cistern_status_t cistern_allocate_aligned(cistern_allocator_t allocator, size_t bytes,
                                           size_t alignment, void* stream, void** out) {
-  return guarded([&] {
-    requireGiven(out, "out");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    *out = use->allocator->allocate(bytes, streamOf(stream), alignment);
-  });
+  return read(allocator, out, "out",
+              [&](auto& of) { return of.allocator->allocate(bytes, streamOf(stream), alignment); });
 }
 
 cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer) {
@@ -119,62 +110,47 @@ cistern_status_t cistern_free(cistern_allocator_t allocator, void* pointer) {
 }
 
 cistern_status_t cistern_record_stream(cistern_allocator_t allocator, void* pointer, void* stream) {
-  return guarded([&] {
-    const Use<AllocatorObject> use(wordOf(allocator));
-    const MisuseScope scope(pointer);
-    use->allocator->recordStream(pointer, streamOf(stream));
-    if (scope.misuse()) throw Failure(CISTERN_INVALID_POINTER, scope.misuse()->text());
+  return on(allocator, [&](auto& of) {
+    withPointer(pointer, [&] { of.allocator->recordStream(pointer, streamOf(stream)); });
   });
 }
 
 cistern_status_t cistern_register_stream(cistern_allocator_t allocator, void* stream) {
-  return guarded([&] {
-    Use<AllocatorObject>(wordOf(allocator))->allocator->registerStream(streamOf(stream));
-  });
+  return on(allocator, [&](auto& of) { of.allocator->registerStream(streamOf(stream)); });
 }
 
 cistern_status_t cistern_forget_stream(cistern_allocator_t allocator, void* stream) {
-  return guarded([&] {
-    const Use<AllocatorObject> use(wordOf(allocator));
-    use->allocator->forgetStream(streamOf(stream));
-    use->pinned->forgetStream(streamOf(stream));
+  return on(allocator, [&](auto& of) {
+    of.allocator->forgetStream(streamOf(stream));
+    of.pinned->forgetStream(streamOf(stream));
   });
 }
 
 cistern_status_t cistern_empty_cache(cistern_allocator_t allocator) {
-  return guarded([&] { Use<AllocatorObject>(wordOf(allocator))->allocator->emptyCache(); });
+  return on(allocator, [&](auto& of) { of.allocator->emptyCache(); });
 }
 
 cistern_status_t cistern_block_size(cistern_allocator_t allocator, void* pointer, size_t* bytes) {
-  return aboutBlock(allocator, [&](CachingAllocator& of) {
-    requireGiven(bytes, "bytes");
-    *bytes = of.blockSize(pointer);
-  });
+  return aboutBlock(allocator, bytes, "bytes", [&](auto& of) { return of.blockSize(pointer); });
 }
 
 cistern_status_t cistern_location_of(cistern_allocator_t allocator, const void* pointer,
                                      cistern_location_t* out) {
-  return aboutBlock(allocator, [&](CachingAllocator& of) {
-    requireGiven(out, "out");
-    *out = cistern_location_t(of.locationOf(pointer));
-  });
+  return aboutBlock(allocator, out, "out",
+                    [&](auto& of) { return cistern_location_t(of.locationOf(pointer)); });
 }
 
 cistern_status_t cistern_host_bytes_in(cistern_allocator_t allocator, const void* pointer,
                                        uint64_t* bytes) {
-  return aboutBlock(allocator, [&](CachingAllocator& of) {
-    requireGiven(bytes, "bytes");
-    *bytes = of.hostBytesIn(pointer);
-  });
+  return aboutBlock(allocator, bytes, "bytes", [&](auto& of) { return of.hostBytesIn(pointer); });
 }
 
 cistern_status_t cistern_base_allocation(cistern_allocator_t allocator, void* pointer, void** base,
                                          size_t* bytes) {
-  return aboutBlock(allocator, [&](CachingAllocator& of) {
-    requireGiven(base, "base");
+  return aboutBlock(allocator, base, "base", [&](auto& of) {
     requireGiven(bytes, "bytes");
     const BaseAllocation around = of.getBaseAllocation(pointer);
-    *base = around.base;
     *bytes = around.bytes;
+    return around.base;
   });
 }

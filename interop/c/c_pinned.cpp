@@ -6,18 +6,13 @@
 #include <fmt/format.h>
 
 #include "allocator/engine/ground/hooks.hpp"
-#include "interop/c/objects.hpp"
-#include "interop/c/stat_value.hpp"
+#include "interop/c/c_calls.hpp"
 
 using namespace cistern;
 using namespace cistern::capi;
 
 namespace cistern::capi {
 namespace {
-
-void requireUsed(const MisuseScope& scope) {
-  if (scope.misuse()) throw Failure(CISTERN_INVALID_POINTER, scope.misuse()->text());
-}
 
 cistern_pinned_statistics_t structOf(const PinnedStats& stats) {
   cistern_pinned_statistics_t out{};
@@ -44,76 +39,45 @@ constexpr std::size_t kLeastPinned = offsetof(cistern_pinned_statistics_t, num_h
 }  // namespace cistern::capi
 
 cistern_status_t cistern_pinned_allocate(cistern_allocator_t allocator, size_t bytes, void** out) {
-  return guarded([&] {
-    requireGiven(out, "out");
-    *out = Use<AllocatorObject>(wordOf(allocator))->pinned->allocate(bytes);
-  });
+  return read(allocator, out, "out", [&](auto& of) { return of.pinned->allocate(bytes); });
 }
 
 cistern_status_t cistern_pinned_free(cistern_allocator_t allocator, void* pointer) {
-  return guarded([&] {
-    const Use<AllocatorObject> use(wordOf(allocator));
-    const MisuseScope scope(pointer);
-    use->pinned->free(pointer);
-    requireUsed(scope);
-  });
+  return on(allocator, [&](auto& of) { withPointer(pointer, [&] { of.pinned->free(pointer); }); });
 }
 
 cistern_status_t cistern_pinned_record_stream(cistern_allocator_t allocator, void* pointer,
                                               void* stream) {
-  return guarded([&] {
-    const Use<AllocatorObject> use(wordOf(allocator));
-    const MisuseScope scope(pointer);
-    use->pinned->recordStream(pointer, streamOf(stream));
-    requireUsed(scope);
+  return on(allocator, [&](auto& of) {
+    withPointer(pointer, [&] { of.pinned->recordStream(pointer, streamOf(stream)); });
   });
 }
 
 cistern_status_t cistern_pinned_empty_cache(cistern_allocator_t allocator) {
-  return guarded([&] { Use<AllocatorObject>(wordOf(allocator))->pinned->emptyCache(); });
+  return on(allocator, [&](auto& of) { of.pinned->emptyCache(); });
 }
 
 cistern_status_t cistern_pinned_block_size(cistern_allocator_t allocator, const void* pointer,
                                            size_t* bytes) {
-  return guarded([&] {
-    requireGiven(bytes, "bytes");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    try {
-      *bytes = use->pinned->blockSize(pointer);
-    } catch (const InvalidArgument& error) {
-      throw Failure(CISTERN_INVALID_POINTER, error.what());
-    }
+  return read(allocator, bytes, "bytes", [&](auto& of) {
+    return aboutPointer([&] { return of.pinned->blockSize(pointer); });
   });
 }
 
 cistern_status_t cistern_pinned_set_limit(cistern_allocator_t allocator, uint64_t bytes) {
-  return guarded([&] { Use<AllocatorObject>(wordOf(allocator))->pinned->setLimit(bytes); });
+  return on(allocator, [&](auto& of) { of.pinned->setLimit(bytes); });
 }
 
 cistern_status_t cistern_pinned_limit(cistern_allocator_t allocator, uint64_t* bytes) {
-  return guarded([&] {
-    requireGiven(bytes, "bytes");
-    *bytes = Use<AllocatorObject>(wordOf(allocator))->pinned->limit();
-  });
+  return read(allocator, bytes, "bytes", [&](auto& of) { return of.pinned->limit(); });
 }
 
 cistern_status_t cistern_pinned_statistics(cistern_allocator_t allocator,
                                            cistern_pinned_statistics_t* statistics) {
-  return guarded([&] {
-    requireGiven(statistics, "statistics");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    if (statistics->size < kLeastPinned) {
-      throw Failure(CISTERN_INVALID_ARGUMENT,
-                    fmt::format("cistern_pinned_statistics_t::size is {}; it must be set to the "
-                                "struct's, which is at least {}",
-                                statistics->size, kLeastPinned));
-    }
-    cistern_pinned_statistics_t all = structOf(use->pinned->stats());
-    all.size = std::min(statistics->size, sizeof(all));
-    std::memcpy(statistics, &all, all.size);
-  });
+  return readSized(allocator, statistics, "cistern_pinned_statistics_t", kLeastPinned,
+                   [&](auto& of) { return structOf(of.pinned->stats()); });
 }
 
 cistern_status_t cistern_pinned_reset_peak_statistics(cistern_allocator_t allocator) {
-  return guarded([&] { Use<AllocatorObject>(wordOf(allocator))->pinned->resetPeakStats(); });
+  return on(allocator, [&](auto& of) { of.pinned->resetPeakStats(); });
 }

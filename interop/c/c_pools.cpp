@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "allocator/base/thread_number.hpp"
-#include "interop/c/objects.hpp"
+#include "interop/c/c_calls.hpp"
 #include "pools/pool_registry.hpp"
 
 using namespace cistern;
@@ -113,11 +113,9 @@ void beginToEnd(PoolObject& object) {
 
 cistern_status_t cistern_pool_create(cistern_allocator_t allocator,
                                      const cistern_pool_options_t* options, cistern_pool_t* out) {
-  return guarded([&] {
-    requireGiven(out, "out");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    *out = handleOf<cistern_pool_t>(HandleTable<PoolObject>::add(
-        std::make_unique<PoolObject>(*use, cistern::capi::optionsOf(options))));
+  return read(allocator, out, "out", [&](auto& of) {
+    return handleOf<cistern_pool_t>(HandleTable<PoolObject>::add(
+        std::make_unique<PoolObject>(of, cistern::capi::optionsOf(options))));
   });
 }
 
@@ -132,10 +130,7 @@ cistern_status_t cistern_pool_destroy(cistern_pool_t pool) {
 }
 
 cistern_status_t cistern_pool_set_limit(cistern_pool_t pool, uint64_t bytes) {
-  return guarded([&] {
-    const Use<PoolObject> use(wordOf(pool));
-    use->child.parent().pools->setLimit(use->pool.id(), bytes);
-  });
+  return on(pool, [&](auto& of) { of.child.parent().pools->setLimit(of.pool.id(), bytes); });
 }
 
 cistern_status_t cistern_pool_id(cistern_pool_t pool, cistern_pool_id_t* id) {
@@ -147,30 +142,23 @@ cistern_status_t cistern_pool_id(cistern_pool_t pool, cistern_pool_id_t* id) {
 }
 
 cistern_status_t cistern_pool_use_count(cistern_pool_t pool, int* count) {
-  return guarded([&] {
-    requireGiven(count, "count");
-    *count = Use<PoolObject>(wordOf(pool))->pool.useCount();
-  });
+  return read(pool, count, "count", [&](auto& of) { return of.pool.useCount(); });
 }
 
 cistern_status_t cistern_pool_allocate(cistern_pool_t pool, size_t bytes, void* stream,
                                        void** out) {
-  return guarded([&] {
-    requireGiven(out, "out");
-    *out = Use<PoolObject>(wordOf(pool))->pool.allocate(bytes, streamOf(stream));
-  });
+  return read(pool, out, "out",
+              [&](auto& of) { return of.pool.allocate(bytes, streamOf(stream)); });
 }
 
 cistern_status_t cistern_pool_allocate_aligned(cistern_pool_t pool, size_t bytes, size_t alignment,
                                                void* stream, void** out) {
-  return guarded([&] {
-    requireGiven(out, "out");
-    *out = Use<PoolObject>(wordOf(pool))->pool.allocate(bytes, streamOf(stream), alignment);
-  });
+  return read(pool, out, "out",
+              [&](auto& of) { return of.pool.allocate(bytes, streamOf(stream), alignment); });
 }
 
 cistern_status_t cistern_pool_empty_cache(cistern_pool_t pool) {
-  return guarded([&] { Use<PoolObject>(wordOf(pool))->pool.emptyCache(); });
+  return on(pool, [&](auto& of) { of.pool.emptyCache(); });
 }
 
 cistern_status_t cistern_pool_scope_begin(cistern_pool_t pool) {
@@ -189,3 +177,32 @@ cistern_status_t cistern_pool_stream_scope_begin(cistern_pool_t pool, void* stre
 cistern_status_t cistern_pool_stream_scope_end(cistern_pool_t pool, void* stream) {
   return guarded([&] { endScope(pool, 0, streamOf(stream)); });
 }
+
+// Memory that is held where it is.
+
+namespace {
+
+template <class Hold>
+void make(AllocatorObject& of, cistern_hold_t* out, Hold hold) {
+  requireGiven(out, "out");
+  auto object = std::make_unique<HoldObject>(of);
+  object->memory = hold();
+  *out = handleOf<cistern_hold_t>(HandleTable<HoldObject>::add(std::move(object)));
+}
+
+}  // namespace
+
+cistern_status_t cistern_hold(cistern_allocator_t allocator, const void* pointer, size_t bytes,
+                              cistern_hold_t* out) {
+  return on(allocator,
+            [&](auto& of) { make(of, out, [&] { return of.allocator->hold(pointer, bytes); }); });
+}
+
+cistern_status_t cistern_pool_hold(cistern_pool_t pool, cistern_hold_t* out) {
+  return on(pool, [&](auto& of) {
+    AllocatorObject& parent = of.child.parent();
+    make(parent, out, [&] { return parent.pools->hold(of.pool.id()); });
+  });
+}
+
+cistern_status_t cistern_unhold(cistern_hold_t hold) { return release<HoldObject>(wordOf(hold)); }

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "interop/c/objects.hpp"
+#include "interop/c/c_calls.hpp"
 
 using namespace cistern;
 using namespace cistern::capi;
@@ -83,23 +83,16 @@ cistern_status_t cistern_pools_wake(const cistern_pool_t* pools, size_t count, i
 }
 
 cistern_status_t cistern_pool_is_asleep(cistern_pool_t pool, int* asleep) {
-  return guarded([&] {
-    requireGiven(asleep, "asleep");
-    const Use<PoolObject> use(wordOf(pool));
-    *asleep = use->pool.pools().isAsleep(use->pool.id()) ? 1 : 0;
-  });
+  return read(pool, asleep, "asleep",
+              [&](auto& of) { return of.pool.pools().isAsleep(of.pool.id()) ? 1 : 0; });
 }
 
 cistern_status_t cistern_pool_set_contents(cistern_pool_t pool, void* pointer,
                                            cistern_contents_t contents) {
   return guarded([&] {
     const Contents how = contentsOf(contents);
-    const Use<PoolObject> use(wordOf(pool));
-    try {
-      use->pool.pools().setContents(pointer, how);
-    } catch (const InvalidArgument& error) {
-      throw Failure(CISTERN_INVALID_POINTER, error.what());
-    }
+    const auto use = useOf(pool);
+    aboutPointer([&] { use->pool.pools().setContents(pointer, how); });
   });
 }
 

@@ -6,9 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "interop/c/objects.hpp"
-#include "interop/c/stat_value.hpp"
-#include "interop/c/text_out.hpp"
+#include "allocator/base/host_limits.hpp"
+#include "interop/c/c_calls.hpp"
 
 using namespace cistern;
 using namespace cistern::capi;
@@ -57,64 +56,40 @@ constexpr std::size_t kLeastStatistics = offsetof(cistern_statistics_t, small_po
 
 cistern_status_t cistern_statistics(cistern_allocator_t allocator,
                                     cistern_statistics_t* statistics) {
-  return guarded([&] {
-    requireGiven(statistics, "statistics");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    if (statistics->size < kLeastStatistics) {
-      throw Failure(CISTERN_INVALID_ARGUMENT,
-                    fmt::format("cistern_statistics_t::size is {}; it must be set to the struct's, "
-                                "which is at least {}",
-                                statistics->size, kLeastStatistics));
-    }
-    cistern_statistics_t all = structOf(use->allocator->memoryStats());
-    all.size = std::min(statistics->size, sizeof(all));
-    std::memcpy(statistics, &all, all.size);
-  });
+  return readSized(allocator, statistics, "cistern_statistics_t", kLeastStatistics,
+                   [&](auto& of) { return structOf(of.allocator->memoryStats()); });
 }
 
 cistern_status_t cistern_reset_peak_statistics(cistern_allocator_t allocator) {
-  return guarded([&] { Use<AllocatorObject>(wordOf(allocator))->allocator->resetPeakStats(); });
+  return on(allocator, [&](auto& of) { of.allocator->resetPeakStats(); });
 }
 
 cistern_status_t cistern_statistics_json(cistern_allocator_t allocator, char* buffer,
                                          size_t* length) {
-  return guarded([&] {
-    requireGiven(length, "length");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    putText(toJson(statRows(use->allocator->memoryStats())), buffer, *length);
-  });
+  return readText(allocator, buffer, length,
+                  [&](auto& of) { return toJson(statRows(of.allocator->memoryStats())); });
 }
 
 cistern_status_t cistern_options(cistern_allocator_t allocator, char* buffer, size_t* length) {
-  return guarded([&] {
-    requireGiven(length, "length");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    putText(use->allocator->options().conf(), buffer, *length);
-  });
+  return readText(allocator, buffer, length,
+                  [&](auto& of) { return of.allocator->options().conf(); });
 }
 
 cistern_status_t cistern_backend(cistern_allocator_t allocator, char* buffer, size_t* length) {
-  return guarded([&] {
-    requireGiven(length, "length");
-    const Use<AllocatorObject> use(wordOf(allocator));
-    putText(use->allocator->device().backend(), buffer, *length);
-  });
+  return readText(allocator, buffer, length,
+                  [&](auto& of) { return of.allocator->device().backend(); });
 }
 
 cistern_status_t cistern_set_limit(cistern_allocator_t allocator, uint64_t bytes) {
-  return guarded([&] { Use<AllocatorObject>(wordOf(allocator))->allocator->setLimit(bytes); });
+  return on(allocator, [&](auto& of) { of.allocator->setLimit(bytes); });
 }
 
 cistern_status_t cistern_limit(cistern_allocator_t allocator, uint64_t* bytes) {
-  return guarded([&] {
-    requireGiven(bytes, "bytes");
-    *bytes = Use<AllocatorObject>(wordOf(allocator))->allocator->limit();
-  });
+  return read(allocator, bytes, "bytes", [&](auto& of) { return of.allocator->limit(); });
 }
 
 cistern_status_t cistern_set_memory_fraction(cistern_allocator_t allocator, double fraction) {
-  return guarded(
-      [&] { Use<AllocatorObject>(wordOf(allocator))->allocator->setMemoryFraction(fraction); });
+  return on(allocator, [&](auto& of) { of.allocator->setMemoryFraction(fraction); });
 }
 
 cistern_status_t cistern_memory_info(cistern_allocator_t allocator, uint64_t* free_bytes,
@@ -126,5 +101,41 @@ cistern_status_t cistern_memory_info(cistern_allocator_t allocator, uint64_t* fr
     const MemoryInfo info = use->allocator->getMemoryInfo().orThrow();
     *free_bytes = info.free_bytes;
     *total_bytes = info.total_bytes;
+  });
+}
+
+// Memory of the host for what the device has no room for.
+
+cistern_status_t cistern_set_overflow(cistern_allocator_t allocator, uint64_t host_bytes) {
+  return on(allocator, [&](auto& of) { of.allocator->setOverflow(host_bytes); });
+}
+
+cistern_status_t cistern_overflow(cistern_allocator_t allocator, cistern_overflow_t* overflow) {
+  return guarded([&] {
+    requireGiven(overflow, "overflow");
+    requireSize(*overflow, "cistern_overflow_t");
+    const OverflowReport report = Use<AllocatorObject>(wordOf(allocator))->allocator->overflow();
+    overflow->host_bytes = report.host_bytes;
+    overflow->reserved = report.reserved;
+    overflow->most_reserved = report.most_reserved;
+    overflow->handed_out = report.handed_out;
+    overflow->would_do = report.would_do;
+  });
+}
+
+cistern_status_t cistern_take_peak(cistern_allocator_t allocator, uint64_t* bytes) {
+  return read(allocator, bytes, "bytes", [&](auto& of) { return of.allocator->takePeak(); });
+}
+
+cistern_status_t cistern_overflow_text(cistern_allocator_t allocator, char* buffer,
+                                       size_t* length) {
+  return readText(allocator, buffer, length,
+                  [&](auto& of) { return of.allocator->overflow().text(); });
+}
+
+cistern_status_t cistern_host_bytes_left(uint64_t* bytes) {
+  return guarded([&] {
+    requireGiven(bytes, "bytes");
+    *bytes = hostBytesLeftForPages();
   });
 }

@@ -1,5 +1,6 @@
 #include "interop/c/c_status.hpp"
 
+#include <array>
 #include <new>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "cistern/pinned.hpp"
 #include "cistern/report.hpp"
 #include "cistern/status.hpp"
+#include "interop/c/c_calls.hpp"
 
 namespace cistern::capi {
 namespace {
@@ -114,4 +116,66 @@ const char* cistern_status_name(cistern_status_t status) {
       break;
   }
   return "unknown status";
+}
+
+namespace cistern::capi {
+
+// Says what a number is that a call takes for a handle and cannot use.
+
+namespace {
+
+/// The words of messages on each kind, in the order of Kind.
+struct KindOfHandle {
+  const char* name;
+  const char* ended;  ///< how its handles end
+  HandleFate (*fate)(Word handle) noexcept;
+};
+
+const KindOfHandle* findKind(Kind kind) noexcept {
+  static constexpr std::array<KindOfHandle, 5> kKinds = {{
+      {"an allocator", "destroyed", &HandleTable<AllocatorObject>::fateOf},
+      {"a pool", "destroyed", &HandleTable<PoolObject>::fateOf},
+      {"a capture", "released", &HandleTable<CaptureObject>::fateOf},
+      {"a hold", "ended", &HandleTable<HoldObject>::fateOf},
+      {"a hook", "detached", &HandleTable<MemoryHookObject>::fateOf},
+  }};
+  const Word row = Word(kind) - Word(Kind::kAllocator);
+  return row < kKinds.size() ? &kKinds[row] : nullptr;
+}
+
+std::string whatItIs(Word handle) {
+  const KindOfHandle* const kind = findKind(kindOf(handle));
+  const HandleFate fate = kind == nullptr ? HandleFate::kNeverGiven : kind->fate(handle);
+  if (fate == HandleFate::kNeverGiven) return "was never given out as a handle";
+  return fate == HandleFate::kValid
+             ? fmt::format("is the handle of {}", kind->name)
+             : fmt::format("is the handle of {} that was {}", kind->name, kind->ended);
+}
+
+}  // namespace
+
+void refuseHandle(Word handle, Kind wanted) {
+  const char* const name = findKind(wanted)->name;
+  if (handle == 0)
+    throw Failure(CISTERN_INVALID_HANDLE, fmt::format("the handle of {} is null", name));
+  throw Failure(CISTERN_INVALID_HANDLE,
+                fmt::format("{:#x} {}; {} is needed", handle, whatItIs(handle), name));
+}
+
+void refuseForked(Kind kind) {
+  throw Failure(
+      CISTERN_INVALID_STATE,
+      fmt::format("{} from before a fork cannot be used in the child", findKind(kind)->name));
+}
+
+}  // namespace cistern::capi
+
+#define CISTERN_TEXT_OF(number) #number
+#define CISTERN_TEXT(number) CISTERN_TEXT_OF(number)
+
+int cistern_version() { return CISTERN_VERSION; }
+
+const char* cistern_version_string() {
+  return CISTERN_TEXT(CISTERN_VERSION_MAJOR) "." CISTERN_TEXT(
+      CISTERN_VERSION_MINOR) "." CISTERN_TEXT(CISTERN_VERSION_PATCH);
 }
