@@ -7,12 +7,12 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -20,9 +20,30 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "interop/sharing/peer.hpp"
-
 namespace cistern::sharing {
+namespace {
+
+uid_t overflowUser() {
+  std::ifstream file("/proc/sys/kernel/overflowuid");
+  uid_t user = 65534;  // the kernel's default
+  file >> user;
+  return user;
+}
+
+}  // namespace
+
+bool isOurUser(int socket) noexcept {
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  return userIsKnown() && getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+         peer.uid == geteuid();
+}
+
+bool userIsKnown() noexcept {
+  static const uid_t overflow = overflowUser();
+  return geteuid() != overflow;
+}
+
 namespace {
 
 /// The most that one message takes: the kernel's SCM_MAX_FD is 253.

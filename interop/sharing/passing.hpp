@@ -56,7 +56,7 @@ using Offer = std::function<PassedBlock(std::uint64_t key, std::size_t from, std
 /// Answers until the process ends, whichever thread ends before. Each asker is served by itself: a
 /// silent one keeps no other waiting. Another user's process gets no answer, and no thread. Returns
 /// the socket's unique name, of at most 40 bytes. Throws std::runtime_error, which says what the
-/// system refused, or that this process's user is the overflow user (peer.hpp).
+/// system refused, or that this process's user is the overflow user (below).
 std::string answerOthers(Offer offer);
 
 /// The block that the process behind the name offers for the key. It begins in the first of its
@@ -64,5 +64,15 @@ std::string answerOthers(Offer offer);
 /// says why there is none. Either the process has ended, is another user's, offers nothing for the
 /// key or gives an answer that makes no sense. Or one of the two processes has no descriptor left.
 PassedBlock askFor(const std::string& name, std::uint64_t key);
+
+// The processes that pages are given to, and taken from: those of the same user.
+
+/// Whether the process at the other end of the unix socket is this user's. The kernel says who
+/// that was when it connected, or began to listen. False for the overflow user: to a user namespace
+/// all users that it does not know seem to be that one.
+bool isOurUser(int socket) noexcept;
+
+/// Whether this process's user can be told from others: it is not the overflow user.
+bool userIsKnown() noexcept;
 
 }  // namespace cistern::sharing

@@ -9,7 +9,7 @@
 #include "cistern/error.hpp"
 #include "cistern/report.hpp"
 #include "cistern/status.hpp"
-#include "out_of_memory_text.hpp"
+#include "torch_texts.hpp"
 
 namespace cistern_torch {
 

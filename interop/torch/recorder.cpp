@@ -1,10 +1,12 @@
 #include "recorder.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include <unistd.h>
 
-#include "torch_allocator.hpp"
+#include "cistern/python_stacks.hpp"
+#include "exports.hpp"
 
 namespace cistern_torch {
 Recorder& Recorder::theOne() {
@@ -59,8 +61,7 @@ void Recorder::add(const theirs::TraceEntry& entry) {
 // The functions that python -m cistern.torch calls, by name.
 
 /// Null, or why not.
-extern "C" __attribute__((visibility("default"))) const char* cistern_torch_trace_begin(
-    const char* folder, const char* name) {
+CISTERN_TORCH_CALL const char* cistern_torch_trace_begin(const char* folder, const char* name) {
   using namespace cistern_torch;
   if (installed() == nullptr) return "cistern.torch is not enabled";
   static std::once_flag attached;
@@ -73,20 +74,79 @@ extern "C" __attribute__((visibility("default"))) const char* cistern_torch_trac
 }
 
 /// Null, or why a file is not whole.
-extern "C" __attribute__((visibility("default"))) const char* cistern_torch_trace_end() {
+CISTERN_TORCH_CALL const char* cistern_torch_trace_end() {
   return cistern_torch::Recorder::theOne().end();
 }
 
-/// Whether it could be read: not on a device of which nothing was asked yet. Pre: installed.
-extern "C" __attribute__((visibility("default"))) int cistern_torch_usage(
-    int device, cistern_torch::Usage* usage) {
-  using namespace cistern_torch;
-  DeviceState* const state = installed()->find(DeviceIndex(device));
-  if (state == nullptr) return 0;
+namespace cistern_torch {
+
+HistoryFiles& HistoryFiles::theOne() {
+  static HistoryFiles& one = *new HistoryFiles;
+  return one;
+}
+
+void HistoryFiles::begin(const std::string& folder, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  wanted_ = Wanted{folder, name};
+  process_ = getpid();
+  failed_.clear();
+}
+
+// follow() and end() ask for the process before they take the lock: in a child of fork another
+// thread may have held it.
+void HistoryFiles::follow(int device, cistern::CachingAllocator& allocator) {
+  if (process_ != getpid()) return;
+  const std::lock_guard lock(mutex_);
+  if (!wanted_) return;
   try {
-    *usage = state->usage();
-    return 1;
-  } catch (const std::exception&) {
-    return 0;
+    cistern::HistorySettings settings;
+    if (!wanted_->folder.empty())
+      settings.file = wanted_->folder + '/' + std::to_string(device) + ".trace";
+    settings.stacks = cistern::Stacks::kAllocations;
+    settings.gatherer = cistern::pythonStacks();
+    settings.name = wanted_->name;
+    allocator.recordHistory(settings);
+  } catch (const std::exception& error) {
+    keep(error);
   }
+}
+
+std::string HistoryFiles::end() {
+  if (process_ != getpid()) return {};
+  const std::lock_guard lock(mutex_);
+  wanted_.reset();
+  installed()->everywhere([&](DeviceState& state) {
+    try {
+      state.allocator.stopHistory();
+    } catch (const std::exception& error) {
+      keep(error);
+    }
+  });
+  return std::exchange(failed_, {});
+}
+
+void HistoryFiles::keep(const std::exception& error) {
+  if (failed_.empty()) failed_ = error.what();
+}
+
+}  // namespace cistern_torch
+
+// The functions that python -m cistern.torch calls, by name.
+
+/// A null folder: to memory. Null, or why not: static storage.
+CISTERN_TORCH_CALL const char* cistern_torch_history_begin(const char* folder, const char* name) {
+  using namespace cistern_torch;
+  if (installed() == nullptr) return "cistern.torch is not enabled";
+  HistoryFiles::theOne().begin(folder == nullptr ? "" : folder, name);
+  installed()->everywhere([](DeviceState& state) {
+    HistoryFiles::theOne().follow(int(state.device), state.allocator);
+  });
+  return nullptr;
+}
+
+/// Null, or why a file is not whole: until the next call.
+CISTERN_TORCH_CALL const char* cistern_torch_history_end() {
+  static std::string why;
+  why = cistern_torch::HistoryFiles::theOne().end();
+  return why.empty() ? nullptr : why.c_str();
 }

@@ -38,7 +38,7 @@ class TorchAllocator final : public VersionedAllocator {
   void enable(bool value) override;
   bool isEnabled() const override;
 
-  // ---- limits.cpp ------------------------------------------------------------------------------
+  // ---- states.cpp ------------------------------------------------------------------------------
   void init(int devices) override;
   bool initialized() override;
   double getMemoryFraction(DeviceIndex device) override;
@@ -103,7 +103,7 @@ class TorchAllocator final : public VersionedAllocator {
   /// A device whose state is made from now on may have so many bytes in host memory when it is
   /// full.
   void setOverflow(std::uint64_t host_bytes) { overflow_.store(host_bytes); }
-  /// What frees memory of a device that is short of it; see torch_host_memory.cpp.
+  /// What frees memory of a device that is short of it; see exports.cpp.
   using WhenShort = int (*)(int device);
   void setWhenShort(WhenShort call) { when_short_.store(call); }
   /// The state of the device that the block lies on; null for no block of ours.

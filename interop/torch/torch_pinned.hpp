@@ -37,7 +37,7 @@ class TorchPinned final : public VersionedHostAllocator {
   void endRegion(TorchPoolId pool) override;
   void letGo(TorchPoolId pool) override;
 
-  // ---- torch_pinned_history.cpp
+  // ---- Its history
   // ----------------------------------------------------------------------
   void setHistory(bool enabled, theirs::CreateContextFn gather, std::size_t most_entries,
                   theirs::RecordContext when, bool clear) override;

@@ -99,7 +99,7 @@ class TorchPools {
   }
   cistern::CheckpointDelta restore(const cistern::PoolCheckpoint& checkpoint);
 
-  // ---- pool_figures.cpp ------------------------------------------------------------------------
+  // ---- What each reserves -----------------------------------------------------------------------
   /// From now on counts what each pool reserves. It looks when a region ends, when a user lets go,
   /// and when it is asked: a pool's memory grows in regions.
   void countReserved();

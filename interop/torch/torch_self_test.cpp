@@ -6,8 +6,8 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "interop/torch/releases/calls.hpp"
-#include "interop/torch/torch_allocator.hpp"
+#include "exports.hpp"
+#include "releases/calls.hpp"
 
 // PyTorch's own, which no header declares. A release may lack it.
 namespace c10::cuda::_internal {
@@ -225,8 +225,7 @@ std::string testAll(bool& differs) {
 
 /// Null, or what is wrong. `differs` is then whether an answer was wrong. If not, a call failed, as
 /// on a machine without a driver. Once a process, after cistern_torch_install.
-extern "C" __attribute__((visibility("default"))) const char* cistern_torch_self_test(
-    bool* differs) {
+CISTERN_TORCH_CALL const char* cistern_torch_self_test(bool* differs) {
   static const std::string& wrong = *new std::string(cistern_torch::testAll(*differs));
   return wrong.empty() ? nullptr : wrong.c_str();
 }

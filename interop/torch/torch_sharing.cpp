@@ -9,8 +9,8 @@
 #include <c10/cuda/CUDAException.h>
 
 #include "errors.hpp"
-#include "shared_text.hpp"
 #include "torch_allocator.hpp"
+#include "torch_texts.hpp"
 
 namespace cistern_torch {
 namespace {

@@ -4,7 +4,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
 
-#include "out_of_memory_text.hpp"
+#include "torch_texts.hpp"
 
 namespace cistern_torch {
 namespace {

@@ -14,7 +14,6 @@
 
 #include "allocator/base/sanitizers.hpp"
 #include "interop/sharing/passing.hpp"
-#include "interop/sharing/peer.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/skipped.hpp"

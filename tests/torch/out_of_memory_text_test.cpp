@@ -1,6 +1,5 @@
 // What a PyTorch program reads when memory ends.
-#include "interop/torch/out_of_memory_text.hpp"
-
+#include "interop/torch/torch_texts.hpp"
 #include "tests/support/catch.hpp"
 
 using cistern_torch::outOfMemoryText;

@@ -1,6 +1,5 @@
 // The text that names a shared block.
-#include "interop/torch/shared_text.hpp"
-
+#include "interop/torch/torch_texts.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::test {

@@ -1,10 +1,20 @@
-// Out of memory in PyTorch's own words, which programs and their users look for.
+// Texts of PyTorch's: the name of a shared block as its processes pass it on, and out of memory in
+// its own words. No header of PyTorch's is needed.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+
+#include "interop/sharing/shared_blocks.hpp"
 
 namespace cistern_torch {
+
+std::string textOf(const cistern::sharing::BlockName& name);
+/// Throws std::runtime_error for a text that textOf has not written.
+cistern::sharing::BlockName namedBy(std::string_view text);
+
+// Out of memory in PyTorch's own words, which programs and their users look for.
 
 /// The request that failed, and the device's memory. Bytes.
 struct Refused {
