@@ -116,11 +116,9 @@ cistern.answer = (() => {
     return el(
         "div", {class: "card"}, el("h2", {text: title}),
         rows.length > 0 ? el("ol", {class: "bars"}, bars) : cistern.empty("No block lived then."),
-        view.nameless ? el("p", {
-          class: "soft",
-          text: "The recording has no call stacks and no labels. Recorded with them, " +
-              "it would name the lines of the program here."
-        }) :
+        view.nameless ? cistern.soft(
+                            "The recording has no call stacks and no labels. Recorded with them, " +
+                            "it would name the lines of the program here.") :
                         null);
   }
 
@@ -170,11 +168,8 @@ cistern.answer = (() => {
 
   function placing(view) {
     const {placed_by: policy} = view.recording;
-    return policy ? el("p", {
-      class: "soft",
-      text:
-          `The recording has no addresses. A replay under the policy “${policy}” placed the blocks.`
-    }) :
+    return policy ? cistern.soft(`The recording has no addresses. A replay under the policy “${
+                        policy}” placed the blocks.`) :
                     null;
   }
 
@@ -183,8 +178,8 @@ cistern.answer = (() => {
     const failed = failures(view.recording);
     const [first, ...others] = cistern.failureCards(view, failed);
     const cards = [first, heldCard(view, failed), growing(view), compared(view), ...others];
-    body.replaceChildren(...[el("p", {class: "soft", text: origin(view)}), figures(view),
-                             placing(view), el("div", {class: "cards"}, cards)]
+    body.replaceChildren(...[cistern.soft(origin(view)), figures(view), placing(view),
+                             el("div", {class: "cards"}, cards)]
                              .filter(Boolean));
   }
   return {draw, failures, headline, peak};

@@ -19,22 +19,15 @@ cistern.comparison = (() => {
     const [width, height, left] = [900, 200, 70];
     const most = d3.max([...before.timeline.asked, ...after.timeline.asked]) || 1;
     const y = d3.scaleLinear().domain([0, most]).range([height - 6, 8]);
-    const svg =
-        d3.create("svg")
-            .attr("class", "curves")
-            .attr("viewBox", `0 0 ${width} ${height}`)
-            .attr("role", "img")
-            .attr(
-                "aria-label",
-                `Memory in use over time: ${before.name} dashed, ${after.name} drawn through`);
+    const svg = cistern.svg({
+      class: "curves",
+      viewBox: `0 0 ${width} ${height}`,
+      "aria-label": `Memory in use over time: ${before.name} dashed, ${after.name} drawn through`
+    });
     cistern.byteTicks(most).forEach((tick) => {
-      svg.append("line")
-          .attr("class", "grid")
-          .attr("x1", left)
-          .attr("x2", width)
-          .attr("y1", y(tick))
-          .attr("y2", y(tick));
-      svg.append("text").attr("x", left - 8).attr("y", y(tick) + 4).text(units.bytes(tick));
+      svg.append("line").call(
+          cistern.attrs, {class: "grid", x1: left, x2: width, y1: y(tick), y2: y(tick)});
+      svg.append("text").call(cistern.attrs, {x: left - 8, y: y(tick) + 4}).text(units.bytes(tick));
     });
     [[before, "before"], [after, "after"]].forEach(([recording, kind]) => {
       const {edges, asked} = recording.timeline;
@@ -85,11 +78,9 @@ cistern.comparison = (() => {
           text: `Before: ${before.name}. After: ${after.name}. The peak ${
               change(least, most)}: from ${units.bytes(least)} to ${units.bytes(most)}.`
         }),
-        curves(before, after), el("p", {
-          class: "soft",
-          text: `In use over time, each recording from its start to its end. Dashed: ${
-              before.name}. Drawn through: ${after.name}.`
-        }),
+        curves(before, after),
+        cistern.soft(`In use over time, each recording from its start to its end. Dashed: ${
+            before.name}. Drawn through: ${after.name}.`),
         ...part("What grew", comparison.grew, "Nothing holds more than before."),
         ...part("What went", comparison.went, "Nothing holds less than before."));
   }

@@ -24,6 +24,22 @@ cistern.el = (() => {
   };
 })();
 
+/**
+ * Several attributes of a selection of d3's at once: selection.call(cistern.attrs, {x, y: (d) =>
+ * …}).
+ */
+cistern.attrs = (selection, attributes) =>
+    Object.entries(attributes).forEach(([name, value]) => selection.attr(name, value));
+
+/** A picture that says in words what it shows. */
+cistern.svg = (attributes) => d3.create("svg").call(cistern.attrs, {role: "img", ...attributes});
+
+cistern.button = (text, click, given = {}) =>
+    cistern.el("button", {type: "button", class: "quiet", text, on: {click}, ...given});
+
+/** A remark. */
+cistern.soft = (text, given = {}) => cistern.el("p", {class: "soft", text, ...given});
+
 /** Changes a text only if it is another: what stays the same is not laid out again. */
 cistern.setText = (node, text) => {
   if (node.textContent !== text) node.textContent = text;

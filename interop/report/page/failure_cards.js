@@ -56,25 +56,19 @@ cistern.failureCards = (() => {
         "article", {class: "card failure"},
         el("h2",
            {text: `Failed at ${view.time(moment.at_us)}${sentences.during(view, moment.at_us)}`}),
-        el("p", {text: request}), noLine ? el("p", {class: "soft", text: noLine}) : null,
+        el("p", {text: request}), noLine ? cistern.soft(noLine) : null,
         moment.request && moment.request.stack > 0 ?
             cistern.stackElement(view.names, moment.request.stack) :
             null,
         el("h3", {text: "Why it did not fit"}), shortage(moment), el("p", {text: room(moment)}),
         why.length > 0 ? list(why) : el("p", {text: unexplained(moment)}),
-        moment.device_error ?
-            el("p", {class: "soft", text: `The device said: ${moment.device_error}`}) :
-            null,
+        moment.device_error ? cistern.soft(`The device said: ${moment.device_error}`) : null,
         el("h3", {text: "What would have made it fit"}),
         moment.advice.length > 0 ? list(moment.advice.map(units.told)) :
                                    el("p", {text: "The recording does not say enough to tell."}),
-        el("button", {
-          type: "button",
-          class: "go",
-          text: "Show this moment",
-          "data-moment": index,
-          on: {click: () => cistern.goTo(view, index)}
-        }));
+        cistern.button(
+            "Show this moment", () => cistern.goTo(view, index),
+            {class: "go", "data-moment": index}));
   }
 
   /** A failure as a card, and those behind the first few folded away. */

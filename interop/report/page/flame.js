@@ -46,26 +46,21 @@ cistern.Flame = class {
       on: {input: () => this.draw()}
     });
     this.found = el("span", {class: "soft", id: "flame-found", role: "status"});
-    this.back = el("button", {
-      type: "button",
-      class: "quiet",
-      text: "Show all",
-      on: {click: () => this.zoomTo(this.root)}
+    this.back = cistern.button("Show all", () => this.zoomTo(this.root));
+    this.svg = cistern.svg({
+      role: "group",
+      "aria-label": "Flame graph. Arrow keys go from frame to frame; Enter zooms."
     });
-    this.svg =
-        d3.create("svg")
-            .attr("role", "group")
-            .attr("aria-label", "Flame graph. Arrow keys go from frame to frame; Enter zooms.");
     this.detail = el("p", {class: "detail", id: "flame-detail"});
     body.replaceChildren(
         el("div", {class: "tools"},
            cistern.choice(
                "Bytes", "flame-kind", this.kinds, this.kinds[0][0], (kind) => this.load(kind)),
            el("label", {}, el("span", {text: "Search"}), this.search), this.found, this.back),
-        this.detail, el("div", {class: "flame", id: "flame-box"}, this.svg.node()), el("p", {
-          class: "soft keys",
-          text: "Blue: the program’s own frames. Grey: libraries’. Click a frame to zoom into it."
-        }));
+        this.detail, el("div", {class: "flame", id: "flame-box"}, this.svg.node()),
+        cistern.soft(
+            "Blue: the program’s own frames. Grey: libraries’. Click a frame to zoom into it.",
+            {class: "soft keys"}));
     this.svg.on("keydown", () => this.key(d3.event));
   }
 
@@ -122,12 +117,13 @@ cistern.Flame = class {
     const groups = this.svg.selectAll("g")
                        .data(cells, ({node}) => this.id(node))
                        .join((enter) => this.enter(enter));
-    groups.attr("transform", ({node, from}) => `translate(${from},${node.depth * ROW})`)
-        .attr("class", ({node}) => this.classOf(node, wanted))
-        .attr("tabindex", ({node}) => (node === this.current ? 0 : -1));
-    groups.select("rect")
-        .attr("width", ({width: w}) => Math.max(0.5, w - 1))
-        .attr("height", ROW - 1);
+    groups.call(cistern.attrs, {
+      transform: ({node, from}) => `translate(${from},${node.depth * ROW})`,
+      class: ({node}) => this.classOf(node, wanted),
+      tabindex: ({node}) => (node === this.current ? 0 : -1)
+    });
+    groups.select("rect").call(
+        cistern.attrs, {width: ({width: w}) => Math.max(0.5, w - 1), height: ROW - 1});
     groups.select("text").text(({node, width: w}) => this.fitText(node, w));
     this.back.hidden = this.top === this.root;
     this.report(wanted);
@@ -142,7 +138,7 @@ cistern.Flame = class {
     const group =
         enter.append("g").attr("role", "button").attr("aria-label", ({node}) => this.labelOf(node));
     group.append("rect").attr("rx", 2);
-    group.append("text").attr("x", 5).attr("y", 14);
+    group.append("text").call(cistern.attrs, {x: 5, y: 14});
     group.on("click", ({node}) => this.zoomTo(node))
         .on("focus", ({node}) => this.describe(node))
         .on("mousemove", ({node}) => this.hint(node))
@@ -195,11 +191,9 @@ cistern.Flame = class {
     const {el, units} = cistern;
     cistern.hint.show(
         [
-          el("p", {text: node === this.root ? "All call stacks" : node.data.name}), el("p", {
-            class: "soft",
-            text: `${units.bytes(node.value)} in ${units.counted(node.blocks, "block")}, ${
-                units.percent(node.value, this.root.value)} of all`
-          })
+          el("p", {text: node === this.root ? "All call stacks" : node.data.name}),
+          cistern.soft(`${units.bytes(node.value)} in ${units.counted(node.blocks, "block")}, ${
+              units.percent(node.value, this.root.value)} of all`)
         ],
         d3.event.clientX, d3.event.clientY);
   }

@@ -16,8 +16,7 @@ cistern.freeMemory = (() => {
       parts.push(
           el("p", {},
              el("a", {href: "#answer", text: "The answer says what would have made it fit."})));
-    if (moment.device_error)
-      parts.push(el("p", {class: "soft", text: `The device said: ${moment.device_error}`}));
+    if (moment.device_error) parts.push(cistern.soft(`The device said: ${moment.device_error}`));
     return parts;
   }
 

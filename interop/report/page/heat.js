@@ -96,5 +96,5 @@ cistern.heatChart = (heat, view) => {
   const about =
       `All addresses, from top to bottom, over time: blue is allocated, grey is reserved, ${
           bytes(heat.model.row_bytes)} a row. Click to choose a time.`;
-  return [el("p", {class: "soft", text: about}), box];
+  return [cistern.soft(about), box];
 };

@@ -10,31 +10,23 @@ cistern.histograms = (() => {
     const [width, row, left] = [340, 18, 74];
     const most = d3.max(rows, ([, value]) => value) || 1;
     const x = d3.scaleLinear().domain([0, most]).range([0, width - left - 74]);
-    const svg =
-        d3.create("svg")
-            .attr("viewBox", `0 0 ${width} ${rows.length * row}`)
-            .attr("role", "img")
-            .attr(
-                "aria-label",
-                `${title}. ${
-                    rows.map(([log, value]) => `${name(log)}: ${text(value)}`).join("; ")}`);
+    const told = rows.map(([log, value]) => `${name(log)}: ${text(value)}`).join("; ");
+    const svg = cistern.svg(
+        {viewBox: `0 0 ${width} ${rows.length * row}`, "aria-label": `${title}. ${told}`});
     const group = svg.selectAll("g").data(rows).join("g").attr(
         "transform", (_, i) => `translate(0,${i * row})`);
     group.append("text")
-        .attr("class", "name")
-        .attr("x", left - 8)
-        .attr("y", 13)
+        .call(cistern.attrs, {class: "name", x: left - 8, y: 13})
         .text(([log]) => name(log));
-    group.append("rect")
-        .attr("x", left)
-        .attr("y", 3)
-        .attr("height", row - 5)
-        .attr("rx", 2)
-        .attr("width", ([, value]) => Math.max(value > 0 ? 1 : 0, x(value)));
+    group.append("rect").call(cistern.attrs, {
+      x: left,
+      y: 3,
+      height: row - 5,
+      rx: 2,
+      width: ([, value]) => Math.max(value > 0 ? 1 : 0, x(value))
+    });
     group.append("text")
-        .attr("class", "value")
-        .attr("x", ([, value]) => left + x(value) + 6)
-        .attr("y", 13)
+        .call(cistern.attrs, {class: "value", x: ([, value]) => left + x(value) + 6, y: 13})
         .text(([, value]) => text(value));
     return el("figure", {class: "bars-chart"}, el("figcaption", {text: title}), svg.node());
   }
@@ -56,41 +48,37 @@ cistern.histograms = (() => {
         [left + (long - short + 1) * cell + 30, (high - low + 1) * cell + bottom];
     const strength =
         d3.scaleLog().domain([1, Math.max(2, d3.max(cells, ([, , n]) => n))]).range([0.15, 1]);
-    const svg =
-        d3.create("svg")
-            .attr("viewBox", `0 0 ${width} ${height}`)
-            .attr("role", "img")
-            .style("max-width", `${width}px`)
-            .attr(
-                "aria-label",
-                "Sizes against lifetimes: the darker a cell, the more allocations. The two charts beside it have the numbers.");
-    svg.selectAll("rect")
+    const svg = cistern.svg({
+      viewBox: `0 0 ${width} ${height}`,
+      "aria-label":
+          "Sizes against lifetimes: the darker a cell, the more allocations. The two charts beside it have the numbers."
+    });
+    svg.style("max-width", `${width}px`)
+        .selectAll("rect")
         .data(cells)
         .join("rect")
-        .attr("x", ([, l]) => left + (l - short) * cell)
-        .attr("y", ([s]) => (high - s) * cell)
-        .attr("width", cell - 1)
-        .attr("height", cell - 1)
-        .attr("rx", 2)
-        .attr("fill-opacity", ([, , n]) => strength(n))
+        .call(cistern.attrs, {
+          x: ([, l]) => left + (l - short) * cell,
+          y: ([s]) => (high - s) * cell,
+          width: cell - 1,
+          height: cell - 1,
+          rx: 2,
+          "fill-opacity": ([, , n]) => strength(n)
+        })
         .append("title")
         .text(([s, l, n]) => `${size(s)}, ${life(view)(l)}: ${units.counted(n, "allocation")}`);
+    const place = (l) => `${left + (l - short) * cell + 11},${(high - low + 1) * cell + 8}`;
     svg.selectAll("text.size")
         .data(d3.range(low, high + 1))
         .join("text")
-        .attr("class", "name")
-        .attr("x", left - 8)
-        .attr("y", (s) => (high - s) * cell + 12)
-        .text((s) => size(s));
+        .call(cistern.attrs, {class: "name", x: left - 8, y: (s) => (high - s) * cell + 12})
+        .text(size);
     svg.selectAll("text.life")
         .data(d3.range(short, long + 1, 2))
         .join("text")
-        .attr("class", "turned")
-        .attr(
-            "transform",
-            (l) => `translate(${left + (l - short) * cell + 11},${
-                (high - low + 1) * cell + 8}) rotate(50)`)
-        .text((l) => life(view)(l));
+        .call(
+            cistern.attrs, {class: "turned", transform: (l) => `translate(${place(l)}) rotate(50)`})
+        .text(life(view));
     return el(
         "figure", {class: "bars-chart matrix"},
         el("figcaption", {text: "Sizes (up) and lifetimes (along)"}), svg.node());

@@ -10,17 +10,10 @@ cistern.lists = (() => {
     const y = d3.scaleLinear().domain([0, d3.max(values) || 1]).range([height - 2, 2]);
     const line = d3.line().x((_, i) => x(i)).y((value) => y(value));
     const area = d3.area().x((_, i) => x(i)).y0(height - 2).y1((value) => y(value));
-    const svg =
-        d3.create("svg")
-            .attr("class", "spark")
-            .attr("width", width)
-            .attr("height", height)
-            .attr("role", "img")
-            .attr(
-                "aria-label",
-                `from ${units.bytes(values[0])} to ${units.bytes(values[values.length - 1])}`);
-    svg.append("path").attr("class", "area").attr("d", area(values));
-    svg.append("path").attr("class", "line").attr("d", line(values));
+    const label = `from ${units.bytes(values[0])} to ${units.bytes(values[values.length - 1])}`;
+    const svg = cistern.svg({class: "spark", width, height, "aria-label": label});
+    svg.append("path").call(cistern.attrs, {class: "area", d: area(values)});
+    svg.append("path").call(cistern.attrs, {class: "line", d: line(values)});
     return svg.node();
   }
 
@@ -63,19 +56,12 @@ cistern.lists = (() => {
     }
     const most = d3.max(rows, ({peak}) => peak);
     const sorted = rows.slice().sort((a, b) => b.peak - a.peak);
-    const jump = (us) => el("button", {
-      type: "button",
-      class: "link",
-      text: view.time(us),
-      on: {
-        click: () => {
-          view.goTime(us);
-          document.getElementById("moment").scrollIntoView({block: "start"});
-        }
-      }
-    });
+    const jump = (us) => cistern.button(view.time(us), () => {
+      view.goTime(us);
+      document.getElementById("moment").scrollIntoView({block: "start"});
+    }, {class: "link"});
     body.replaceChildren(
-        el("p", {class: "soft", text: "A label’s bytes include those of the labels inside it."}),
+        cistern.soft("A label’s bytes include those of the labels inside it."),
         table(
             "Peaks of labels",
             [["Label", false], ["Peak", true], ["At", true], ["At the end", true]],

@@ -36,16 +36,9 @@ cistern.Map = class {
             "Colour by", "colour-by", by.map((kind) => [kind, cistern.byName[kind]]), this.view.by,
             (kind) => this.view.colourBy(kind)) :
         null;
-    const button = (text, act) => el("button", {
-      type: "button",
-      class: "quiet",
-      text,
-      on: {
-        click: () => {
-          act();
-          this.draw();
-        }
-      }
+    const button = (text, act) => cistern.button(text, () => {
+      act();
+      this.draw();
     });
     this.zoomers =
         el("span", {class: "group"}, button("Zoom in", () => this.zoomBy(2)),

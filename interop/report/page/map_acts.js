@@ -53,7 +53,7 @@ cistern.mapActs = (map) => {
     }
     const b = blockAt(shown, x, y);
     const address = shown.layout ? shown.layout.tape.address(offset) : shown.heat.address(offset);
-    const lines = [el("p", {class: "soft", text: "0x" + Math.round(address).toString(16)})];
+    const lines = [cistern.soft("0x" + Math.round(address).toString(16))];
     if (b >= 0) {
       const {window} = shown.layout;
       lines.unshift(el("p", {text: describe(window, b)}));

@@ -28,11 +28,10 @@ cistern.moment = (() => {
     const list =
         el("div", {class: "chips", role: "group", "aria-label": "Moments", tabindex: 0}, shown);
     return every > 1 ?
-        el("div", {}, el("p", {
-             class: "soft",
-             text: `One in ${every} of the program’s ${units.count(marks)} marks stands here; ` +
-                 "the arrows below go to all of them."
-           }),
+        el("div", {},
+           cistern.soft(
+               `One in ${every} of the program’s ${units.count(marks)} marks stands here; ` +
+               "the arrows below go to all of them."),
            list) :
         list;
   }

@@ -23,9 +23,7 @@ cistern.scrub = (() => {
       }),
       about: el("span", {id: "scrub-about", class: "soft"}),
     };
-    const button = (text, title, act) =>
-        el("button",
-           {type: "button", class: "quiet", text, "aria-label": title, title, on: {click: act}});
+    const button = (text, title, act) => cistern.button(text, act, {"aria-label": title, title});
     parts.along.addEventListener(
         "input", () => view.goTime(from + ((to - from) * Number(parts.along.value)) / STEPS));
     parts.events.addEventListener(

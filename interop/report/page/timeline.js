@@ -57,16 +57,12 @@ cistern.Timeline = class {
             "Stack by", "stack-by", by.map((kind) => [kind, cistern.byName[kind]]), this.view.by,
             (kind) => this.view.colourBy(kind)) :
         null;
-    const button = (text, act) =>
-        el("button", {type: "button", class: "quiet", text, on: {click: act}});
+    const {button} = cistern;
     this.signs = el("ul", {class: "legend plain signs", "aria-label": "The signs above the chart"});
-    this.part = el("p", {
-      class: "soft",
-      id: "chart-part",
-      hidden: true,
-      text: "The chart opens at the part in which nine of ten events happen. " +
-          "“Show all” shows the whole recording."
-    });
+    this.part = cistern.soft(
+        "The chart opens at the part in which nine of ten events happen. " +
+            "“Show all” shows the whole recording.",
+        {id: "chart-part", hidden: true});
     body.replaceChildren(
         el("div", {class: "tools"}, switcher,
            el("span", {class: "group"}, button("Zoom in", () => this.scaleBy(2)),
@@ -74,11 +70,11 @@ cistern.Timeline = class {
               button("Show all", () => this.show(this.whole())))),
         this.part, el("div", {class: "with-flags"}, this.flags, this.chart),
         el("div", {class: "strip"}, this.strip, this.brushed), this.legendList, this.signs,
-        this.policyText(), el("p", {
-          class: "soft keys",
-          text: "Click to choose a moment. Drag the strip to zoom, or turn " +
-              "the wheel with Ctrl held: around the moments, a line then shows every event. Arrow keys move the moment."
-        }),
+        this.policyText(),
+        cistern.soft(
+            "Click to choose a moment. Drag the strip to zoom, or turn " +
+                "the wheel with Ctrl held: around the moments, a line then shows every event. Arrow keys move the moment.",
+            {class: "soft keys"}),
         cistern.timelineTable(this.view));
     if (by.length === 0)
       body.append(cistern.empty(
@@ -87,12 +83,12 @@ cistern.Timeline = class {
 
   /** A sentence on the lines of other policies; null where there are none. */
   policyText() {
-    return this.data.policies.length === 0 ? "" : cistern.el("p", {
-      class: "soft",
-      id: "policies-about",
-      text: "“Reserved under …” is a model: what that allocator would have reserved for the " +
-          "same requests, found by replaying them."
-    });
+    return this.data.policies.length === 0 ?
+        "" :
+        cistern.soft(
+            "“Reserved under …” is a model: what that allocator would have reserved for the " +
+                "same requests, found by replaying them.",
+            {id: "policies-about"});
   }
 
   whole() { return [this.data.edges[0], this.data.edges[this.data.edges.length - 1]]; }
@@ -245,22 +241,20 @@ cistern.Timeline = class {
 };
 
 /** A line of the legend, dashed as the chart's. */
-cistern.dashedSwatch = (colour, dash) =>
-    d3.create("svg")
-        .attr("class", "dash")
-        .attr("width", 28)
-        .attr("height", 6)
-        .attr("aria-hidden", "true")
-        .call(
-            (svg) => svg.append("line")
-                         .attr("x1", 0)
-                         .attr("x2", 28)
-                         .attr("y1", 3)
-                         .attr("y2", 3)
-                         .attr("stroke", colour)
-                         .attr("stroke-width", 2)
-                         .attr("stroke-dasharray", dash.join(" ")))
-        .node();
+cistern.dashedSwatch = (colour, dash) => {
+  const svg = d3.create("svg").call(
+      cistern.attrs, {class: "dash", width: 28, height: 6, "aria-hidden": "true"});
+  svg.append("line").call(cistern.attrs, {
+    x1: 0,
+    x2: 28,
+    y1: 3,
+    y2: 3,
+    stroke: colour,
+    "stroke-width": 2,
+    "stroke-dasharray": dash.join(" ")
+  });
+  return svg.node();
+};
 
 cistern.byName = {
   pool: "Pool",
