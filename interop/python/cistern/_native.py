@@ -10,7 +10,7 @@ import ctypes
 from ctypes import (POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t,
                     c_uint64, c_void_p)
 from pathlib import Path
-from typing import Any, Callable, Dict, Sequence
+from typing import Any, Callable, Sequence, Tuple
 
 from . import _places
 from .errors import error_of
@@ -95,90 +95,54 @@ MemoryHookFunction = ctypes.CFUNCTYPE(None, c_void_p, POINTER(MemoryNoticeStruct
 
 _HANDLE = c_void_p  # a handle, a stream, or an address of device memory
 _OUT = POINTER(c_void_p)
-_ARGUMENTS: Dict[str, Sequence[Any]] = {
-    "allocator_create": (c_char_p, c_int, c_char_p, _OUT),
-    "allocator_create_sim": (POINTER(SimConfig), c_char_p, _OUT),
-    "allocator_destroy": (_HANDLE,),
-    "default_allocator": (c_int, _OUT),
-    "allocate": (_HANDLE, c_size_t, _HANDLE, _OUT),
-    "allocate_aligned": (_HANDLE, c_size_t, c_size_t, _HANDLE, _OUT),
-    "free": (_HANDLE, _HANDLE),
-    "record_stream": (_HANDLE, _HANDLE, _HANDLE),
-    "register_stream": (_HANDLE, _HANDLE),
-    "forget_stream": (_HANDLE, _HANDLE),
-    "empty_cache": (_HANDLE,),
-    "hold": (_HANDLE, _HANDLE, c_size_t, _OUT),
-    "unhold": (_HANDLE,),
-    "memory_hook_attach": (_HANDLE, MemoryHookFunction, c_void_p, _OUT),
-    "memory_hook_detach": (_HANDLE,),
-    "block_size": (_HANDLE, _HANDLE, POINTER(c_size_t)),
-    "location_of": (_HANDLE, _HANDLE, POINTER(c_int)),
-    "host_bytes_in": (_HANDLE, _HANDLE, POINTER(c_uint64)),
-    "base_allocation": (_HANDLE, _HANDLE, _OUT, POINTER(c_size_t)),
-    "stream_create": (_HANDLE, _OUT),
-    "stream_destroy": (_HANDLE, _HANDLE),
-    "stream_synchronize": (_HANDLE, _HANDLE),
-    "stream_begin_capture": (_HANDLE, _HANDLE),
-    "stream_end_capture": (_HANDLE, _HANDLE),
-    "pool_create": (_HANDLE, POINTER(PoolOptions), _OUT),
-    "pool_destroy": (_HANDLE,),
-    "pool_id": (_HANDLE, POINTER(PoolIdStruct)),
-    "pool_use_count": (_HANDLE, POINTER(c_int)),
-    "pool_allocate": (_HANDLE, c_size_t, _HANDLE, _OUT),
-    "pool_allocate_aligned": (_HANDLE, c_size_t, c_size_t, _HANDLE, _OUT),
-    "pool_empty_cache": (_HANDLE,),
-    "pool_set_limit": (_HANDLE, c_uint64),
-    "pool_hold": (_HANDLE, _OUT),
-    "pool_scope_begin": (_HANDLE,),
-    "pool_scope_end": (_HANDLE,),
-    "pool_stream_scope_begin": (_HANDLE, _HANDLE),
-    "pool_stream_scope_end": (_HANDLE, _HANDLE),
-    "capture_begin": (_HANDLE, _HANDLE, _HANDLE, _OUT),
-    "capture_include_stream": (_HANDLE, _HANDLE),
-    "capture_end": (_HANDLE,),
-    "capture_launching": (_HANDLE, _HANDLE),
-    "capture_launched": (_HANDLE,),
-    "capture_idle": (_HANDLE, POINTER(c_int)),
-    "pools_sleep": (_OUT, c_size_t, _OUT, c_int, POINTER(SleepReportStruct)),
-    "pools_wake": (_OUT, c_size_t, c_int, POINTER(WakeReportStruct)),
-    "pool_is_asleep": (_HANDLE, POINTER(c_int)),
-    "pool_set_contents": (_HANDLE, _HANDLE, c_int),
-    "pool_copy_saved": (_HANDLE, _HANDLE, _HANDLE, c_size_t, POINTER(c_int)),
-    "capture_pool_id": (_HANDLE, POINTER(PoolIdStruct)),
-    "capture_release": (_HANDLE,),
-    "statistics": (_HANDLE, POINTER(StatisticsStruct)),
-    "reset_peak_statistics": (_HANDLE,),
-    "statistics_json": (_HANDLE, c_char_p, POINTER(c_size_t)),
-    "options": (_HANDLE, c_char_p, POINTER(c_size_t)),
-    "backend": (_HANDLE, c_char_p, POINTER(c_size_t)),
-    "set_limit": (_HANDLE, c_uint64),
-    "limit": (_HANDLE, POINTER(c_uint64)),
-    "set_memory_fraction": (_HANDLE, c_double),
-    "memory_info": (_HANDLE, POINTER(c_uint64), POINTER(c_uint64)),
-    "set_overflow": (_HANDLE, c_uint64),
-    "overflow": (_HANDLE, POINTER(OverflowStruct)),
-    "overflow_text": (_HANDLE, c_char_p, POINTER(c_size_t)),
-    "host_bytes_left": (POINTER(c_uint64),),
-    "take_peak": (_HANDLE, POINTER(c_uint64)),
-    "snapshot": (_HANDLE, c_char_p),
-    "python_stacks": (POINTER(StackGathererStruct),),
-    "record_history": (_HANDLE, POINTER(HistorySettings)),
-    "stop_history": (_HANDLE,),
-    "dump_history": (_HANDLE, c_char_p),
-    "mark": (_HANDLE, c_char_p),
-    "label_usage": (_HANDLE, c_char_p, POINTER(c_size_t)),
-    "push_label": (c_char_p,),
-    "pop_label": (),
-    "pinned_allocate": (_HANDLE, c_size_t, _OUT),
-    "pinned_free": (_HANDLE, _HANDLE),
-    "pinned_record_stream": (_HANDLE, _HANDLE, _HANDLE),
-    "pinned_empty_cache": (_HANDLE,),
-    "pinned_block_size": (_HANDLE, _HANDLE, POINTER(c_size_t)),
-    "pinned_set_limit": (_HANDLE, c_uint64),
-    "pinned_limit": (_HANDLE, POINTER(c_uint64)),
-    "pinned_statistics": (_HANDLE, POINTER(PinnedStatisticsStruct)),
-    "pinned_reset_peak_statistics": (_HANDLE,),
-}
+#: The calls by what they take. No mapping: some types of ctypes are the same one.
+_CALLS: Sequence[Tuple[Sequence[Any], str]] = (
+    ((c_char_p, c_int, c_char_p, _OUT), "allocator_create"),
+    ((POINTER(SimConfig), c_char_p, _OUT), "allocator_create_sim"),
+    ((_HANDLE,),
+        "allocator_destroy empty_cache unhold memory_hook_detach pool_destroy pool_empty_cache pool_scope_begin pool_scope_end "
+        "capture_end capture_launched capture_release reset_peak_statistics stop_history pinned_empty_cache "
+        "pinned_reset_peak_statistics"),
+    ((c_int, _OUT), "default_allocator"),
+    ((_HANDLE, c_size_t, _HANDLE, _OUT), "allocate pool_allocate"),
+    ((_HANDLE, c_size_t, c_size_t, _HANDLE, _OUT), "allocate_aligned pool_allocate_aligned"),
+    ((_HANDLE, _HANDLE),
+        "free register_stream forget_stream stream_destroy stream_synchronize stream_begin_capture "
+        "stream_end_capture pool_stream_scope_begin pool_stream_scope_end capture_include_stream capture_launching "
+        "pinned_free"),
+    ((_HANDLE, _HANDLE, _HANDLE), "record_stream pinned_record_stream"),
+    ((_HANDLE, _HANDLE, c_size_t, _OUT), "hold"),
+    ((_HANDLE, MemoryHookFunction, c_void_p, _OUT), "memory_hook_attach"),
+    ((_HANDLE, _HANDLE, POINTER(c_size_t)), "block_size pinned_block_size"),
+    ((_HANDLE, _HANDLE, POINTER(c_int)), "location_of"),
+    ((_HANDLE, _HANDLE, POINTER(c_uint64)), "host_bytes_in"),
+    ((_HANDLE, _HANDLE, _OUT, POINTER(c_size_t)), "base_allocation"),
+    ((_HANDLE, _OUT), "stream_create pool_hold"),
+    ((_HANDLE, POINTER(PoolOptions), _OUT), "pool_create"),
+    ((_HANDLE, POINTER(PoolIdStruct)), "pool_id capture_pool_id"),
+    ((_HANDLE, POINTER(c_int)), "pool_use_count capture_idle pool_is_asleep"),
+    ((_HANDLE, c_uint64), "pool_set_limit set_limit set_overflow pinned_set_limit"),
+    ((_HANDLE, _HANDLE, _HANDLE, _OUT), "capture_begin"),
+    ((_OUT, c_size_t, _OUT, c_int, POINTER(SleepReportStruct)), "pools_sleep"),
+    ((_OUT, c_size_t, c_int, POINTER(WakeReportStruct)), "pools_wake"),
+    ((_HANDLE, _HANDLE, c_int), "pool_set_contents"),
+    ((_HANDLE, _HANDLE, _HANDLE, c_size_t, POINTER(c_int)), "pool_copy_saved"),
+    ((_HANDLE, POINTER(StatisticsStruct)), "statistics"),
+    ((_HANDLE, c_char_p, POINTER(c_size_t)), "statistics_json options backend overflow_text label_usage"),
+    ((_HANDLE, POINTER(c_uint64)), "limit take_peak pinned_limit"),
+    ((_HANDLE, c_double), "set_memory_fraction"),
+    ((_HANDLE, POINTER(c_uint64), POINTER(c_uint64)), "memory_info"),
+    ((_HANDLE, POINTER(OverflowStruct)), "overflow"),
+    ((POINTER(c_uint64),), "host_bytes_left"),
+    ((_HANDLE, c_char_p), "snapshot dump_history mark"),
+    ((POINTER(StackGathererStruct),), "python_stacks"),
+    ((_HANDLE, POINTER(HistorySettings)), "record_history"),
+    ((c_char_p,), "push_label"),
+    ((), "pop_label"),
+    ((_HANDLE, c_size_t, _OUT), "pinned_allocate"),
+    ((_HANDLE, POINTER(PinnedStatisticsStruct)), "pinned_statistics"),
+)
+_ARGUMENTS = {name: arguments for arguments, names in _CALLS for name in names.split()}
 
 
 def _load(path: Path) -> ctypes.CDLL:
@@ -206,11 +170,16 @@ def check(status: int) -> None:
         raise error_of(status, text_of(lib.cistern_last_error()))
 
 
+def value_of(kind: Any, call: Callable[..., int], *arguments: Any) -> Any:
+    """The value of that ctypes' kind that a call writes through its last argument."""
+    out = kind()
+    check(call(*arguments, byref(out)))
+    return out.value
+
+
 def made(call: Callable[..., int], *arguments: Any) -> int:
     """The handle, stream or address that a call writes through its last argument; 0 for null."""
-    out = c_void_p()
-    check(call(*arguments, byref(out)))
-    return out.value or 0
+    return int(value_of(c_void_p, call, *arguments) or 0)
 
 
 def written(call: Callable[..., int], handle: int) -> str:

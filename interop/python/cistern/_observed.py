@@ -11,7 +11,7 @@ from typing import (Any, Dict, NamedTuple, Optional, SupportsFloat, SupportsInde
 from . import _arguments, _overflow, statistics
 from ._arguments import PathLike, Size
 from ._history import Recorded
-from ._native import check, lib, written
+from ._native import check, lib, value_of, written
 
 
 class MemoryInfo(NamedTuple):
@@ -71,9 +71,7 @@ class Observed(Recorded):
     def limit(self) -> int:
         """The most bytes that may be reserved. Memory that is already reserved beyond it stays
         until it is freed."""
-        limit = ctypes.c_uint64()
-        check(lib.cistern_limit(self._owned.value, ctypes.byref(limit)))
-        return limit.value
+        return int(value_of(ctypes.c_uint64, lib.cistern_limit, self._owned.value))
 
     @limit.setter
     def limit(self, size: SupportsIndex) -> None:
@@ -99,9 +97,7 @@ class Observed(Recorded):
         """The most bytes of the device that blocks needed at a time since it was called last, or ever: what a step
         needs. Blocks that lie in the host's memory by overflow count, and so does rounding. One reader alone gets
         each peak: under PyTorch, that is host_activations()."""
-        bytes = ctypes.c_uint64()
-        check(lib.cistern_take_peak(self._owned.value, ctypes.byref(bytes)))
-        return bytes.value
+        return int(value_of(ctypes.c_uint64, lib.cistern_take_peak, self._owned.value))
 
     def memory_info(self) -> MemoryInfo:
         """The free and the total memory of the device."""

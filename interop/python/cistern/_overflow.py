@@ -46,8 +46,6 @@ def set_to(handle: int, size: Size) -> None:
 
 def host_bytes_left() -> int:
     """The bytes of the host's memory that pages may take now."""
-    from ._native import check, lib
+    from ._native import lib, value_of
 
-    left = ctypes.c_uint64()
-    check(lib.cistern_host_bytes_left(ctypes.byref(left)))
-    return left.value
+    return int(value_of(ctypes.c_uint64, lib.cistern_host_bytes_left))

@@ -7,7 +7,7 @@ from typing import Optional
 
 from . import _arguments
 from ._arguments import StreamLike
-from ._native import check, lib, made
+from ._native import check, lib, made, value_of
 from ._owned import Owned, Scoped, owner, state
 from .errors import CisternError
 from .pool import Pool, PoolId, id_by
@@ -67,9 +67,7 @@ class Capture(Scoped):
     @property
     def idle(self) -> bool:
         """Whether no launch is announced, and all that were queued are known to be complete."""
-        idle = ctypes.c_int()
-        check(lib.cistern_capture_idle(self._owned.value, ctypes.byref(idle)))
-        return bool(idle.value)
+        return bool(value_of(ctypes.c_int, lib.cistern_capture_idle, self._owned.value))
 
     def release(self) -> None:
         """Says that the graph is gone, and ends the capture if it is under way. Its memory returns

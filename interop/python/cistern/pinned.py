@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Optional, SupportsIndex
 
 from . import _arguments
 from ._arguments import StreamLike
-from ._native import PinnedStatisticsStruct, check, lib, made
+from ._native import PinnedStatisticsStruct, check, lib, made, value_of
 from ._owned import Owned, check_block, free_address, handed_out, owner, state
 from .buffer import OwnedBuffer
 from .statistics import Stat
@@ -129,9 +129,8 @@ class Pinned:
     def limit(self) -> Optional[int]:
         """The most that may be pinned, in bytes; None, as at first, for no limit. Memory that is
         already pinned beyond it stays until it is freed."""
-        size = ctypes.c_uint64()
-        check(lib.cistern_pinned_limit(self._allocator.value, ctypes.byref(size)))
-        return None if size.value == _UNLIMITED else size.value
+        size = int(value_of(ctypes.c_uint64, lib.cistern_pinned_limit, self._allocator.value))
+        return None if size == _UNLIMITED else size
 
     @limit.setter
     def limit(self, size: Optional[SupportsIndex]) -> None:

@@ -9,7 +9,7 @@ from . import _arguments
 from ._arguments import StreamLike
 from ._contents import Contents
 from ._location import Location
-from ._native import PoolIdStruct, PoolOptions, check, lib, made
+from ._native import PoolIdStruct, PoolOptions, check, lib, made, value_of
 from ._owned import Open, Owned, Scoped, check_block, handed_out, owner, state
 from .buffer import Buffer
 from .errors import CisternError
@@ -69,9 +69,7 @@ class Pool(Scoped):
     @property
     def use_count(self) -> int:
         """How many users it has: this object, captures into it, and scopes."""
-        count = ctypes.c_int()
-        check(lib.cistern_pool_use_count(self._owned.value, ctypes.byref(count)))
-        return count.value
+        return int(value_of(ctypes.c_int, lib.cistern_pool_use_count, self._owned.value))
 
     def allocate(self, size: SupportsIndex, stream: StreamLike = None, *,
                  alignment: SupportsIndex = 512) -> int:
@@ -130,9 +128,7 @@ class Pool(Scoped):
     @property
     def asleep(self) -> bool:
         """Whether it sleeps."""
-        asleep = ctypes.c_int()
-        check(lib.cistern_pool_is_asleep(self._owned.value, ctypes.byref(asleep)))
-        return bool(asleep.value)
+        return bool(value_of(ctypes.c_int, lib.cistern_pool_is_asleep, self._owned.value))
 
     def set_contents(self, address: SupportsIndex, contents: Contents) -> None:
         """Sets the fate of the bytes of the block at `address`, until its free: `contents` then counts

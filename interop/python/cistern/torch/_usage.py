@@ -10,7 +10,7 @@ from . import _host_memory
 
 
 class Figures(ctypes.Structure):
-    """The figures of overflow on a device, in bytes: see torch_host_memory.cpp."""
+    """The figures of overflow on a device, in bytes: see exports.cpp."""
 
     _fields_ = [(name, ctypes.c_ulonglong) for name in ("host_bytes", "reserved", "handed_out")]
 
