@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "interop/command/console.hpp"
+#include <CLI/CLI.hpp>
 
-namespace CLI {
-class App;
-}
+#include "interop/command/console.hpp"
 
 namespace cistern::command {
 
@@ -30,10 +28,25 @@ Command addReport(CLI::App& program);      // report_command.cpp
 Command addRun(CLI::App& program);         // run_command.cpp
 Command addSleep(CLI::App& program);       // sleep_command.cpp
 Command addWake(CLI::App& program);        // sleep_command.cpp
-Command addDoctor(CLI::App& program);      // doctor_command.cpp
-Command addHelp(CLI::App& program);        // help_command.cpp
-Command addVersion(CLI::App& program);     // help_command.cpp
-Command addMan(CLI::App& program);         // manual_commands.cpp
-Command addCompletion(CLI::App& program);  // manual_commands.cpp
+Command addDoctor(CLI::App& program);      // doctor/doctor_command.cpp
+Command addHelp(CLI::App& program);        // help.cpp
+Command addVersion(CLI::App& program);     // help.cpp
+Command addMan(CLI::App& program);         // manual/manual.cpp
+Command addCompletion(CLI::App& program);  // manual/manual.cpp
+
+// The rule for options that name something.
+
+/// An empty text is no value, and not the same as none given.
+inline const CLI::Validator kNotEmpty(
+    [](std::string& text) { return text.empty() ? "needs a value, and '' is none" : ""; }, "");
+
+/// An option in the place of a file's name is no name: the name was forgotten.
+inline const CLI::Validator kFileName(
+    [](std::string& text) {
+      if (text.empty()) return std::string("needs a value, and '' is none");
+      if (text[0] != '-') return std::string();
+      return "needs a value, and '" + text + "' looks like an option (a file: ./" + text + ")";
+    },
+    "");
 
 }  // namespace cistern::command

@@ -9,11 +9,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
-#include "interop/command/not_empty.hpp"
 #include "interop/command/replay/progress_bar.hpp"
+#include "interop/command/writable.hpp"
 #include "interop/programs/generate.hpp"
 #include "interop/trace/write.hpp"
 

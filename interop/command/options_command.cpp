@@ -13,7 +13,6 @@
 #include "cistern/options.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/did_you_mean.hpp"
-#include "interop/command/not_empty.hpp"
 #include "interop/command/wrap.hpp"
 
 namespace cistern::command {

@@ -7,13 +7,12 @@
 #include <fmt/format.h>
 
 #include "allocator/device/backends.hpp"
-#include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
-#include "interop/command/not_empty.hpp"
 #include "interop/command/replay/arguments.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/replay/run_replay.hpp"
+#include "interop/command/writable.hpp"
 #include "interop/programs/generate.hpp"
 
 namespace cistern::command {

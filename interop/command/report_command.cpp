@@ -6,13 +6,12 @@
 
 #include <CLI/CLI.hpp>
 
-#include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
-#include "interop/command/not_empty.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/report/report_arguments.hpp"
 #include "interop/command/report/run_report.hpp"
+#include "interop/command/writable.hpp"
 
 namespace cistern::command {
 namespace {

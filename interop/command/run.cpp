@@ -15,10 +15,9 @@
 #include <fmt/ranges.h>
 
 #include "allocator/base/printable.hpp"
-#include "interop/command/command_names.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/did_you_mean.hpp"
-#include "interop/command/help_format.hpp"
+#include "interop/command/help.hpp"
 #include "interop/trace/trace.hpp"
 
 namespace cistern::command {

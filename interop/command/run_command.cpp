@@ -11,16 +11,11 @@
 
 #include "allocator/base/printable.hpp"
 #include "allocator/device/open.hpp"
-#include "interop/command/apart.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
 #include "interop/command/launch/child.hpp"
-#include "interop/command/launch/conf.hpp"
-#include "interop/command/launch/history_report.hpp"
 #include "interop/command/launch/launch_summary.hpp"
 #include "interop/command/launch/records.hpp"
-#include "interop/command/launch/run_folder.hpp"
-#include "interop/command/not_empty.hpp"
 #include "interop/command/writable.hpp"
 #include "interop/trace/write.hpp"
 

@@ -16,7 +16,7 @@
 #include "allocator/device/open.hpp"
 #include "interop/command/commands.hpp"
 #include "interop/command/environment.hpp"
-#include "interop/command/sleep/whole_process.hpp"
+#include "interop/command/sleep/saving_driver.hpp"
 
 namespace cistern::command {
 namespace {

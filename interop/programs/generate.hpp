@@ -30,7 +30,7 @@ struct Recipe {
   std::size_t kind = 0;
   std::uint64_t seed = 0;
   std::uint64_t steps = kUsualSteps;  ///< of a kind that is `in_steps`
-  std::uint64_t jitter = 0;           ///< percent of frees that come late: jitter.hpp
+  std::uint64_t jitter = 0;           ///< percent of frees that come late: kinds.hpp
 
   std::string name() const;  ///< "train:7", "periodic:7:steps=200:jitter=25"
   friend bool operator==(const Recipe&, const Recipe&) = default;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "interop/programs/program.hpp"
+#include "interop/trace/trace.hpp"
 
 namespace cistern::programs {
 
@@ -37,5 +38,13 @@ void periodic(Program& program, Random& random, std::uint64_t steps);
 // sampled.cpp
 /// Graphs and clouds of points drawn anew in each step: no size ever comes again.
 void sampled(Program& program, Random& random, std::uint64_t events);
+
+// A program whose frees come late and in another order, as they do under a garbage collector or if
+// another thread frees.
+
+/// The same allocations in the same order; of the frees so many percent come 1 to 4 events later
+/// than in `trace`. The n-th event comes when it came in `trace`. Which frees are late follows from
+/// the seed.
+trace::Trace withJitter(const trace::Trace& trace, std::uint64_t percent, std::uint64_t seed);
 
 }  // namespace cistern::programs

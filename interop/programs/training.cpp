@@ -2,9 +2,8 @@
 #include <algorithm>
 
 #include "allocator/base/bytes.hpp"
-#include "interop/programs/convnet.hpp"
 #include "interop/programs/kinds.hpp"
-#include "interop/programs/transformer.hpp"
+#include "interop/programs/networks.hpp"
 
 namespace cistern::programs {
 namespace {

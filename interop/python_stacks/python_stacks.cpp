@@ -10,9 +10,7 @@
 
 #include "allocator/history/host_stack.hpp"
 #include "interop/python_stacks/frame_places.hpp"
-#include "interop/python_stacks/host_stacks.hpp"
 #include "interop/python_stacks/interpreter.hpp"
-#include "interop/python_stacks/interpreter_end.hpp"
 
 namespace cistern {
 namespace {

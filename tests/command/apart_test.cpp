@@ -1,6 +1,4 @@
 // Two names of one file are found out before anything is written.
-#include "interop/command/apart.hpp"
-
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "interop/command/writable.hpp"
 #include "tests/command/command.hpp"
 #include "tests/support/catch.hpp"
 

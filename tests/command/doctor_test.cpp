@@ -6,7 +6,7 @@
 
 #include "allocator/device/backends.hpp"
 #include "cistern/sim.hpp"
-#include "interop/command/doctor/self_test.hpp"
+#include "interop/command/doctor/examination.hpp"
 #include "tests/command/command.hpp"
 #include "tests/support/catch.hpp"
 

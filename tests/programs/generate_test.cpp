@@ -7,7 +7,7 @@
 #include <set>
 
 #include "cistern/error.hpp"
-#include "interop/programs/random.hpp"
+#include "interop/programs/program.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/slow_build.hpp"
 

@@ -1,10 +1,9 @@
 // Frees that come late, and what of a program stays as it is.
-#include "interop/programs/jitter.hpp"
-
 #include <cstdlib>
 #include <vector>
 
 #include "interop/programs/generate.hpp"
+#include "interop/programs/kinds.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::programs::testing {

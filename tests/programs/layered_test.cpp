@@ -1,9 +1,8 @@
 // A network of fixed sizes: what a variable holds, and what a step leaves behind.
-#include "interop/programs/layered.hpp"
-
 #include <algorithm>
 #include <map>
 
+#include "interop/programs/networks.hpp"
 #include "tests/support/catch.hpp"
 
 namespace cistern::programs::testing {

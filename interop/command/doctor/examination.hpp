@@ -8,10 +8,20 @@
 #include <vector>
 
 #include "cistern/device.hpp"
-#include "interop/command/doctor/self_test.hpp"
 #include "interop/command/environment.hpp"
 
 namespace cistern::command {
+
+struct Finding {
+  std::string what;      ///< "memory that is freed is used again"
+  bool skipped = false;  ///< the device lacks what the test needs
+  std::string problem;   ///< empty: it holds
+};
+
+/// Tests whether Cistern keeps its promises on a device. Each test makes a few calls that a broken
+/// driver, or an unusual device, would fail. Takes up to 256 MiB of the device for a moment, and a
+/// stream.
+std::vector<Finding> selfTest(Device& device);
 
 struct DeviceFindings {
   std::string backend;

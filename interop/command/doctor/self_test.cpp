@@ -1,5 +1,3 @@
-#include "interop/command/doctor/self_test.hpp"
-
 #include <functional>
 
 #include <fmt/format.h>
@@ -7,6 +5,7 @@
 #include "cistern/allocator.hpp"
 #include "cistern/graph.hpp"
 #include "cistern/pool.hpp"
+#include "interop/command/doctor/examination.hpp"
 
 namespace cistern::command {
 namespace {

@@ -1,28 +1,57 @@
+// Starts the program of `cistern run`, with its options and its signals.
 #include "interop/command/launch/child.hpp"
 
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
-#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "allocator/base/bytes.hpp"
 #include "allocator/base/emptying.hpp"
+#include "allocator/base/host_limits.hpp"
 #include "allocator/base/printable.hpp"
 #include "allocator/device/open.hpp"
 #include "cistern/error.hpp"
-#include "interop/command/launch/paths.hpp"
-#include "interop/command/launch/signals.hpp"
+#include "cistern/options.hpp"
+#include "interop/command/console.hpp"
+#include "interop/command/launch/records.hpp"
 #include "interop/preload/process/identity.hpp"
 #include "interop/preload/process/preload_settings.hpp"
 
 namespace cistern::command {
+
+/// While it lives, signals to this process go to the child. Signals that come before there is a
+/// child reach it later. The child can be waited for. Only one of these exists at a time.
+class SignalsToChild {
+ public:
+  SignalsToChild();
+  ~SignalsToChild();
+  SignalsToChild(const SignalsToChild&) = delete;
+  SignalsToChild& operator=(const SignalsToChild&) = delete;
+
+  /// The process with that number is the child.
+  void passTo(pid_t child);
+  /// In the child: as if this had never been.
+  void restore();
+
+ private:
+  void set(int signal, const struct sigaction& action);
+
+  sigset_t mask_{};
+  std::vector<std::pair<int, struct sigaction>> before_;
+};
+
 namespace {
 
 constexpr const char* kLibrary = "libcistern_preload.so";
@@ -141,6 +170,100 @@ Ending runChild(const LaunchSettings& settings, const std::filesystem::path& lib
   if (WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
   if (WIFEXITED(status)) ending.status = WEXITSTATUS(status);
   return ending;
+}
+
+namespace {
+
+// The signals that ask this process to end, or tell the program something.
+constexpr std::array<int, 6> kPassedOn = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+volatile std::sig_atomic_t running = 0;
+
+// The terminal's signals the child gets as well.
+extern "C" void passOn(int signal, siginfo_t* info, void*) {
+  if (running > 0 && info->si_code != SI_KERNEL) kill(pid_t(running), signal);
+}
+
+}  // namespace
+
+SignalsToChild::SignalsToChild() {
+  sigset_t held;
+  sigemptyset(&held);
+  for (const int signal : kPassedOn) sigaddset(&held, signal);
+  pthread_sigmask(SIG_BLOCK, &held, &mask_);
+  struct sigaction pass {};
+  pass.sa_sigaction = passOn;
+  pass.sa_flags = SA_SIGINFO;
+  for (const int signal : kPassedOn) set(signal, pass);
+  // If the process was started with SIGCHLD ignored, nobody could wait.
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  set(SIGCHLD, standard);
+}
+
+SignalsToChild::~SignalsToChild() {
+  running = 0;
+  restore();
+}
+
+void SignalsToChild::passTo(pid_t child) {
+  running = child;
+  pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+}
+
+void SignalsToChild::restore() {
+  for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+}
+
+void SignalsToChild::set(int signal, const struct sigaction& action) {
+  struct sigaction before {};
+  sigaction(signal, &action, &before);
+  before_.emplace_back(signal, before);
+}
+
+namespace {
+
+/// The size that --overflow names; 0 if it names none.
+std::uint64_t sizeOf(const std::string& text) try {
+  const bool alone = text.find(',') == std::string::npos;
+  return alone ? Options::parse("overflow:" + text).overflow : 0;
+} catch (const OptionError&) {
+  return 0;
+}
+
+// The library asks again before each page is made. Here nothing has begun yet.
+void requireAdmitted(const std::string& place, std::uint64_t overflow) {
+  const std::uint64_t left = overflow == 0 ? 0 : hostBytesLeftForPages();
+  if (overflow <= left) return;
+  throw UsageError(fmt::format("{}: {} are more than the {} that the host admits", place,
+                               formatBytes(overflow), formatBytes(left)));
+}
+
+}  // namespace
+
+std::string confOf(const LaunchSettings& settings) {
+  const bool given = !settings.conf.empty();
+  std::string conf = settings.conf;
+  Options options;
+  try {
+    options = given ? Options::parse(conf) : Options::fromEnvironment();
+  } catch (const OptionError& error) {
+    throw UsageError(fmt::format("{}{}", given ? "--conf, " : "", error.what()));
+  }
+  if (settings.overflow.empty()) {
+    requireAdmitted(given ? "--conf, overflow" : "CISTERN_CONF, overflow", options.overflow);
+    return conf;
+  }
+  const std::uint64_t overflow = sizeOf(settings.overflow);
+  if (overflow == 0) {
+    throw UsageError(fmt::format("--overflow cannot be '{}'; allowed: a size from 2 MiB, as 64GiB",
+                                 printable(settings.overflow)));
+  }
+  requireAdmitted("--overflow", overflow);
+  if (const char* const named = std::getenv("CISTERN_CONF"); !given && named != nullptr)
+    conf = named;
+  return fmt::format("{}{}overflow:{}", conf, conf.empty() ? "" : ",", overflow);
 }
 
 }  // namespace cistern::command

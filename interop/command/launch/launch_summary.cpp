@@ -1,11 +1,15 @@
 #include "interop/command/launch/launch_summary.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
+#include "interop/command/report/run_report.hpp"
+#include "interop/recording/read_recording.hpp"
 
 namespace cistern::command {
 namespace {
@@ -125,6 +129,112 @@ std::string summaryText(const std::vector<Account>& accounts, const Ending& endi
         ending.pid);
   }
   return text;
+}
+
+// The summary as JSON. See launch_summary.hpp.
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json jsonOf(const Account& a) {
+  Json served = Json::object();
+  for (std::size_t i = 0; i < preload::kServedCount; ++i) {
+    served[a.named(preload::kServedNames[i])] = {{"calls", a.served[i].count},
+                                                 {"nanoseconds", a.served[i].nanoseconds}};
+  }
+  Json passed = Json::object();
+  for (std::size_t i = 0; i < preload::kPassedCount; ++i) {
+    if (a.passed[i] != 0) passed[a.named(preload::kPassedNames[i])] = a.passed[i];
+  }
+  return {{"pid", a.pid},
+          {"number", a.number()},
+          {"program", a.program},
+          {"device", a.device},
+          {"vendor", a.vendor},
+          {"exited", a.exited},
+          {"served", served},
+          {"passed", passed},
+          {"driver_nanoseconds", a.driver_nanoseconds},
+          {"requested_bytes", a.requested},
+          {"requested_peak_bytes", a.requested_peak},
+          {"reserved_bytes", a.reserved},
+          {"reserved_peak_bytes", a.reserved_peak},
+          {"host_reserved_bytes", a.host_reserved},
+          {"host_reserved_peak_bytes", a.host_reserved_peak},
+          {"work", a.work},
+          {"unknown_work", a.unknown_work},
+          {"unknown_functions", a.unknown_names},
+          {"barriers", a.barriers},
+          {"fences", a.fences},
+          {"out_of_memory", a.out_of_memory},
+          {"contexts", a.contexts},
+          {"handles_given", a.handles_given},
+          {"handles_opened", a.handles_opened},
+          {"trace_events", a.trace_events}};
+}
+
+}  // namespace
+
+std::string summaryJson(const std::vector<Account>& accounts, const Ending& ending) {
+  Json processes = Json::array();
+  for (const Account& account : accounts) processes.push_back(jsonOf(account));
+  const Json all = {{"pid", ending.pid},
+                    {"status", ending.status},
+                    {"signal", ending.signal},
+                    {"processes", processes}};
+  // Bytes of a command line that are not UTF-8 become a replacement character.
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+namespace {
+
+ReportSettings reportSettings(const LaunchSettings& settings) {
+  ReportSettings report;
+  report.output = settings.report;
+  report.options = Options::fromEnvironment();
+  report.command_line = "cistern run --report " + settings.report + " --";
+  for (const std::string& word : settings.command) report.command_line += ' ' + word;
+  if (!settings.show_arguments) {
+    report.command_line =
+        fmt::format("cistern run --report {} -- {}", settings.report, settings.command.front());
+  }
+  return report;
+}
+
+/// Without the histories of allocators that served nothing, and those that end in the middle of
+/// their first lines.
+std::vector<recording::Recording> recordingsIn(const std::filesystem::path& folder) {
+  std::vector<recording::Recording> all;
+  for (const std::filesystem::path& path : historiesIn(folder)) {
+    try {
+      for (recording::Recording& recording : recording::readRecordings(path)) {
+        recording.file = recording.name;  // its own is gone when the run is over
+        all.push_back(std::move(recording));
+      }
+    } catch (const trace::TraceError&) {
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+void requireHistoryReport(const LaunchSettings& settings) {
+  requireReportable(reportSettings(settings));
+}
+
+void writeHistoryReport(const LaunchSettings& settings, const std::filesystem::path& folder,
+                        Console& console) {
+  std::vector<recording::Recording> recordings = recordingsIn(folder);
+  if (recordings.empty()) {
+    throw Error(fmt::format(
+        "--report {}: nothing was recorded, and this file is not written: the program allocated no "
+        "device memory through Cistern",
+        settings.report));
+  }
+  writeReport(std::move(recordings), reportSettings(settings), console);
+  console.err << "cistern: the report is in " << printable(settings.report) << '\n';
 }
 
 }  // namespace cistern::command

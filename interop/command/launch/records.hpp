@@ -60,4 +60,32 @@ trace::Trace readRecording(const std::filesystem::path& folder, const Account& a
 /// of their last event.
 std::vector<std::filesystem::path> historiesIn(const std::filesystem::path& folder);
 
+// Paths, with errors that name the path and the reason.
+
+/// Throws Error if the path is relative, and the current folder is gone.
+std::filesystem::path absolutePath(const std::filesystem::path& path);
+
+/// All that lies in a folder. Throws Error if that cannot be read.
+std::vector<std::filesystem::path> entriesOf(const std::filesystem::path& folder);
+
+// The folder where the processes of a run leave their records.
+
+/// A folder of its own, gone with all that is in it. It is locked as long as this lives, so that
+/// the next run knows it from one whose `cistern run` was killed.
+class RunFolder {
+ public:
+  /// Removes what runs that were killed have left. Throws Error if there is no place for it.
+  RunFolder();
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  bool make();
+
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
 }  // namespace cistern::command

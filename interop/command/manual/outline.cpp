@@ -8,7 +8,7 @@
 
 #include "allocator/base/option_table.hpp"
 #include "allocator/device/backends.hpp"
-#include "interop/command/command_names.hpp"
+#include "interop/command/help.hpp"
 #include "interop/command/replay/policy.hpp"
 #include "interop/command/report/report_arguments.hpp"
 #include "interop/programs/generate.hpp"

@@ -46,4 +46,12 @@ std::string commandWords(const Outline& outline);
 /// All names of the options, with a blank between two.
 std::string optionWords(const std::vector<OptionOutline>& options);
 
+// The files of an installation that say how the command is used.
+
+/// The manual's page cistern.1, in man's macros.
+std::string manPage(const Outline& outline);
+
+/// A script that makes bash complete the words of `cistern`. It needs no other file.
+std::string bashCompletion(const Outline& outline);
+
 }  // namespace cistern::command

@@ -6,12 +6,9 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
-#include "interop/command/plot/axis.hpp"
 #include "interop/command/plot/field.hpp"
 #include "interop/command/plot/labels.hpp"
-#include "interop/command/plot/peaks.hpp"
 #include "interop/command/plot/style.hpp"
-#include "interop/command/plot/svg.hpp"
 
 namespace cistern::command {
 namespace {

@@ -1,20 +1,24 @@
 #include "interop/command/sleep/named_process.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <optional>
 #include <sstream>
 #include <string_view>
-#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "allocator/base/emptying.hpp"
 #include "interop/command/console.hpp"
 
 namespace cistern::command {
@@ -159,6 +163,127 @@ std::string NamedProcess::read(const char* name) const {
   while (file >= 0 && (got = ::read(file, part.data(), part.size())) > 0)
     text.append(part.data(), std::size_t(got));
   return text;
+}
+
+namespace {
+
+// Another process that gets the number has another start.
+std::string pathOf(const NamedProcess& process) {
+  return fmt::format("/dev/shm/cistern-asleep-{}-{}", process.number(), process.start());
+}
+
+}  // namespace
+
+std::string keepNeed(const NamedProcess& process, const std::vector<DeviceUse>& use) {
+  forgetNeed(process);
+  std::vector<std::uint64_t> need;
+  for (const DeviceUse& each : use) need.push_back(each.process_bytes.value_or(0));
+  if (std::ranges::all_of(need, [](std::uint64_t bytes) { return bytes == 0; })) return {};
+  const std::string path = pathOf(process), text = fmt::format("{}\n", fmt::join(need, " "));
+  const OpenFile file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file >= 0 && write(file, text.data(), text.size()) == ssize_t(text.size())) {
+    (void)!fchown(file, process.user(), gid_t(-1));  // if root asks now, and the user at the wake
+    return {};
+  }
+  return fmt::format("{}: {}", path, std::strerror(errno));
+}
+
+std::vector<std::uint64_t> needOf(const NamedProcess& process) {
+  const OpenFile file(
+      open(pathOf(process).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat facts {};
+  if (file < 0 || fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
+  if (facts.st_uid != process.user() && facts.st_uid != geteuid()) return {};
+  std::array<char, 4096> text{};  // with a zero behind what is read
+  (void)!read(file, text.data(), text.size() - 1);
+  std::istringstream numbers(text.data());
+  std::vector<std::uint64_t> need;
+  for (std::uint64_t bytes = 0; numbers >> bytes;) need.push_back(bytes);
+  return need;
+}
+
+void forgetNeed(const NamedProcess& process) { (void)unlink(pathOf(process).c_str()); }
+
+namespace {
+
+using std::chrono::milliseconds, std::chrono::steady_clock;
+
+/// The sockets that may be the process's: any user can give a socket such a name.
+std::vector<std::string> socketsOf(const NamedProcess& process) {
+  const std::string begin = fmt::format("@{}{}-", kEmptyingSocket, process.ownNumber());
+  std::istringstream lines(process.read("net/unix"));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find(begin);
+    if (at != line.npos) names.push_back(line.substr(at + 1));
+  }
+  std::sort(names.begin(), names.end());  // one that is connected has lines for its connections too
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+/// A connection to the socket, if the process listens there and nobody else; else -1.
+OpenFile connectTo(const std::string& name, pid_t number) {
+  OpenFile made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t length = std::min(name.size(), sizeof(address.sun_path) - 1);
+  std::memcpy(address.sun_path + 1, name.data(), length);
+  const auto bytes = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + length);
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (made >= 0 && connect(made, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 &&
+      getsockopt(made, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == number)
+    return made;
+  return OpenFile();
+}
+
+enum class Outcome { kAnswered, kSilent, kBrokenOff };
+
+Outcome waitForAnswer(int socket, steady_clock::time_point end, EmptyAnswer& answer) {
+  if (send(socket, &kEmptyRequest, sizeof(kEmptyRequest), MSG_NOSIGNAL) < 0)
+    return Outcome::kBrokenOff;
+  pollfd waits{socket, POLLIN, 0};
+  int ready = 0;
+  do {
+    const auto left = std::chrono::ceil<milliseconds>(end - steady_clock::now());
+    ready = poll(&waits, 1, int(std::max(left, milliseconds(0)).count()));
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) return Outcome::kSilent;
+  const bool sense = recv(socket, &answer, sizeof(answer), 0) == ssize_t(sizeof(answer)) &&
+                     answer.word == kEmptyRequest;
+  return sense ? Outcome::kAnswered : Outcome::kBrokenOff;
+}
+
+void note(Emptied& all, Outcome outcome, const EmptyAnswer& answer, milliseconds most) {
+  if (outcome == Outcome::kSilent)
+    all.why_not = fmt::format("it did not answer within {:.1f} s", double(most.count()) / 1000);
+  if (outcome == Outcome::kBrokenOff) all.why_not = "it broke the connection off";
+  if (outcome != Outcome::kAnswered) return;
+  all.before += answer.before;
+  all.after += answer.after;
+  if (answer.failed > 0) all.why_not = fmt::format("{} of its allocators failed", answer.failed);
+}
+
+}  // namespace
+
+Emptied askToEmpty(const NamedProcess& process, milliseconds most) {
+  Emptied all;
+  const auto end = steady_clock::now() + most;
+  bool any = false;
+  for (const std::string& name : socketsOf(process)) {
+    const OpenFile socket = connectTo(name, process.number());
+    if (socket < 0) continue;
+    any = true;
+    EmptyAnswer answer;
+    const Outcome outcome = waitForAnswer(socket, end, answer);
+    note(all, outcome, answer, most);
+  }
+  if (any) return all;
+  all.why_not = process.isOnOurNetwork()
+                    ? "it does not run on Cistern, or was started without CISTERN_SLEEPABLE=1"
+                    : "it is in another network namespace";
+  return all;
 }
 
 }  // namespace cistern::command

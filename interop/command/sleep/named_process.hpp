@@ -2,7 +2,11 @@
 // else that is under way.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -56,5 +60,44 @@ class NamedProcess {
   OpenFile turn_;  ///< locked while this command is at it
   pid_t own_number_ = 0;
 };
+
+// The device memory of a process, and the free memory of each GPU, as NVIDIA's management library
+// knows them.
+
+struct DeviceUse {
+  std::uint64_t free_bytes = 0;
+  std::optional<std::uint64_t> process_bytes;  ///< none: the library does not list the process
+};
+
+/// One for each GPU, by its number; empty without the library. The library cannot see processes of
+/// other PID namespaces than its own.
+std::vector<DeviceUse> deviceUse(pid_t process);
+
+/// A line for each GPU on which that changed, indented, each with a line end.
+std::string changeText(const std::vector<DeviceUse>& before, const std::vector<DeviceUse>& after);
+
+// The device memory that a sleeping process needs to wake, in a file of /dev/shm until it does. The
+// driver tells nobody, and cannot restore a process once that has run out of memory.
+
+/// Keeps the bytes that the process has on each GPU. Returns why that cannot be; empty if it is
+/// kept, or if no GPU lists the process.
+std::string keepNeed(const NamedProcess& process, const std::vector<DeviceUse>& use);
+/// The bytes for each GPU, by its number; empty if nothing is kept. A file of another user than the
+/// process's and this command's is not believed.
+std::vector<std::uint64_t> needOf(const NamedProcess& process);
+void forgetNeed(const NamedProcess& process);
+
+// Asks a process that Cistern serves to empty its caches.
+
+/// All copies of Cistern in a process together.
+struct Emptied {
+  std::uint64_t before = 0;  ///< bytes that its allocators had reserved
+  std::uint64_t after = 0;   ///< bytes that they have reserved now
+  std::string why_not;       ///< why its caches, or some of them, were not emptied; else empty
+};
+
+/// Waits for an answer of each copy for at most that long. Does not throw for a process that does
+/// not answer: `why_not` says so.
+Emptied askToEmpty(const NamedProcess& process, std::chrono::milliseconds most);
 
 }  // namespace cistern::command

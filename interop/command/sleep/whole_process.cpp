@@ -1,6 +1,6 @@
-#include "interop/command/sleep/whole_process.hpp"
-
+// The steps by which a whole process falls asleep and wakes.
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <future>
 #include <thread>
@@ -11,11 +11,55 @@
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/host_limits.hpp"
-#include "interop/command/sleep/device_use.hpp"
-#include "interop/command/sleep/interrupts.hpp"
-#include "interop/command/sleep/kept_need.hpp"
+#include "interop/command/sleep/named_process.hpp"
+#include "interop/command/sleep/saving_driver.hpp"
 
 namespace cistern::command {
+
+/// While it lives, SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGTSTP do not end or stop this process,
+/// but are noted. One at a time.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  /// Whether one has come.
+  static bool came() noexcept;
+
+ private:
+  std::array<struct sigaction, 5> before_{};
+};
+
+namespace {
+
+constexpr std::array<int, 5> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+volatile std::sig_atomic_t noted = 0;
+
+extern "C" void noteSignal(int) { noted = 1; }
+
+}  // namespace
+
+// A signal that was ignored, as nohup has SIGHUP ignored, stays so.
+Interrupts::Interrupts() {
+  noted = 0;
+  struct sigaction noting {};
+  noting.sa_handler = noteSignal;
+  noting.sa_flags = SA_RESTART;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    (void)sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) (void)sigaction(kSignals[i], &noting, nullptr);
+  }
+}
+
+Interrupts::~Interrupts() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i)
+    (void)sigaction(kSignals[i], &before_[i], nullptr);
+}
+
+bool Interrupts::came() noexcept { return noted != 0; }
+
 namespace {
 
 using std::chrono::milliseconds, std::chrono::steady_clock;

@@ -1,15 +1,59 @@
+// `cistern doctor`: what this machine has, whether Cistern works there, and what that means.
+#include <memory>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "allocator/base/bytes.hpp"
 #include "allocator/base/printable.hpp"
+#include "allocator/device/open.hpp"
+#include "interop/command/commands.hpp"
 #include "interop/command/doctor/examination.hpp"
 
 namespace cistern::command {
+namespace {
+
+struct DoctorArguments {
+  std::string backend;
+  bool json = false;
+};
+
+/// The backend to examine; empty for each vendor's. A wrong CISTERN_BACKEND is among the findings.
+std::string wantedBackend(const std::string& option) try {
+  if (!option.empty()) return option;
+  const std::string named = backendOfEnvironment();
+  return named == "auto" ? "" : named;
+} catch (const InvalidArgument&) {
+  return "";
+}
+
+ExitStatus examine(const DoctorArguments& a, Console& console) {
+  const Examination all = examineMachine(wantedBackend(a.backend));
+  a.json ? printAsJson(all, console.out) : printAsText(all, console.out);
+  return all.ok() ? kDone : kNotDone;
+}
+
+}  // namespace
+
+Command addDoctor(CLI::App& program) {
+  CLI::App* parser = program.add_subcommand(
+      "doctor", "Say what this machine has, and try whether Cistern works there");
+  const auto arguments = std::make_shared<DoctorArguments>();
+  std::vector<std::string> names;
+  for (const Backend* const known : backends()) names.emplace_back(known->name);
+  parser->add_option("--device", arguments->backend, "Only this backend: " + backendNames())
+      ->check(CLI::IsMember(names))
+      ->type_name("BACKEND");
+  parser->add_flag("--json", arguments->json, "The same as one JSON object");
+  return {parser, [arguments](Console& console) { return examine(*arguments, console); }};
+}
+
 namespace {
 
 std::string memoryText(const DeviceFindings& device) {
@@ -97,6 +141,71 @@ void printAsText(const Examination& all, std::ostream& out) {
   out << "cistern run: " << runText(all) << '\n';
   if (!all.anyDevice())
     out << "Without a GPU: `cistern replay`, and tests, on the simulated device.\n";
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json textOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json settingJson(const Setting& setting) {
+  return {{"name", setting.name},
+          {"value", setting.value},
+          {"problem", textOrNull(setting.problem)},
+          {"warning", textOrNull(setting.warning)}};
+}
+
+Json testJson(const Finding& test) {
+  return {{"what", test.what}, {"skipped", test.skipped}, {"problem", textOrNull(test.problem)}};
+}
+
+template <class Items, class One>
+Json listOf(const Items& items, One one) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(one(item));
+  return list;
+}
+
+Json deviceJson(const DeviceFindings& device) {
+  const bool told = device.memory_problem.empty();
+  const bool pages = device.pages.supported && !device.pages.refused;
+  Json json;
+  json["ordinal"] = device.ordinal;
+  json["name"] = device.name;
+  json["total_bytes"] = told ? Json(device.memory.total_bytes) : Json(nullptr);
+  json["free_bytes"] = told ? Json(device.memory.free_bytes) : Json(nullptr);
+  json["memory_problem"] = textOrNull(device.memory_problem);
+  json["page_bytes"] = pages ? Json(device.pages.granularity) : Json(nullptr);
+  json["pages_refused"] = device.pages.refused;
+  json["peers"] = device.peers;
+  json["shares_pages"] = device.pages.exportable;
+  json["shares_segments"] = device.can_share_segments;
+  json["fabric"] = device.pages.fabric;
+  json["tests"] = listOf(device.tests, testJson);
+  return json;
+}
+
+Json backendJson(const BackendFindings& backend) {
+  return {{"name", backend.name},
+          {"missing", textOrNull(backend.missing)},
+          {"runtime", textOrNull(backend.runtime)},
+          {"devices", listOf(backend.devices, deviceJson)}};
+}
+
+}  // namespace
+
+void printAsJson(const Examination& all, std::ostream& out) {
+  Json json;
+  json["version"] = CISTERN_VERSION;
+  json["ok"] = all.ok();
+  json["kernel_module"] = all.kernel_module ? Json(*all.kernel_module) : Json(nullptr);
+  json["environment"] = listOf(all.environment, settingJson);
+  json["backends"] = listOf(all.backends, backendJson);
+  json["run"] = {{"library", textOrNull(all.run_library)},
+                 {"problem", textOrNull(all.run_problem)}};
+  const bool ascii_only = true;  // nothing of a name acts on a terminal
+  out << json.dump(2, ' ', ascii_only, Json::error_handler_t::replace) << '\n';
 }
 
 }  // namespace cistern::command

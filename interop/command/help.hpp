@@ -1,4 +1,4 @@
-// The commands of the program by name.
+// The commands of the program by name, and what --help prints.
 #pragma once
 
 #include <string>
@@ -19,5 +19,13 @@ const CLI::App* findCommand(const CLI::App& program, const std::string& name);
 
 /// The message about a name that is none: what there is, and which of it is near.
 std::string unknownCommand(const CLI::App& program, const std::string& name);
+
+// What --help prints, within the page's width: CLI11's own formatter breaks no line.
+
+class HelpFormat final : public CLI::Formatter {
+ public:
+  std::string make_subcommand(const CLI::App* command) const override;
+  std::string make_option(const CLI::Option* option, bool positional) const override;
+};
 
 }  // namespace cistern::command
