@@ -31,28 +31,68 @@
 
 namespace cistern::command {
 
+namespace {
+
+// ---- Signals ------------------------------------------------------------------------------------
+
+// The signals that ask this process to end, or tell the program something.
+constexpr std::array<int, 6> kPassedOn = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+volatile std::sig_atomic_t running = 0;
+
+// The terminal's signals the child gets as well.
+extern "C" void passOn(int signal, siginfo_t* info, void*) {
+  if (running > 0 && info->si_code != SI_KERNEL) kill(pid_t(running), signal);
+}
+
 /// While it lives, signals to this process go to the child. Signals that come before there is a
 /// child reach it later. The child can be waited for. Only one of these exists at a time.
 class SignalsToChild {
  public:
-  SignalsToChild();
-  ~SignalsToChild();
+  SignalsToChild() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : kPassedOn) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &mask_);
+    struct sigaction pass {};
+    pass.sa_sigaction = passOn;
+    pass.sa_flags = SA_SIGINFO;
+    for (const int signal : kPassedOn) set(signal, pass);
+    // If the process was started with SIGCHLD ignored, nobody could wait.
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    set(SIGCHLD, standard);
+  }
+  ~SignalsToChild() {
+    running = 0;
+    restore();
+  }
   SignalsToChild(const SignalsToChild&) = delete;
   SignalsToChild& operator=(const SignalsToChild&) = delete;
 
   /// The process with that number is the child.
-  void passTo(pid_t child);
+  void passTo(pid_t child) {
+    running = child;
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+  }
   /// In the child: as if this had never been.
-  void restore();
+  void restore() {
+    for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+  }
 
  private:
-  void set(int signal, const struct sigaction& action);
+  void set(int signal, const struct sigaction& action) {
+    struct sigaction before {};
+    sigaction(signal, &action, &before);
+    before_.emplace_back(signal, before);
+  }
 
   sigset_t mask_{};
   std::vector<std::pair<int, struct sigaction>> before_;
 };
 
-namespace {
+// ---- The program --------------------------------------------------------------------------------
 
 constexpr const char* kLibrary = "libcistern_preload.so";
 
@@ -170,56 +210,6 @@ Ending runChild(const LaunchSettings& settings, const std::filesystem::path& lib
   if (WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
   if (WIFEXITED(status)) ending.status = WEXITSTATUS(status);
   return ending;
-}
-
-namespace {
-
-// The signals that ask this process to end, or tell the program something.
-constexpr std::array<int, 6> kPassedOn = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-
-volatile std::sig_atomic_t running = 0;
-
-// The terminal's signals the child gets as well.
-extern "C" void passOn(int signal, siginfo_t* info, void*) {
-  if (running > 0 && info->si_code != SI_KERNEL) kill(pid_t(running), signal);
-}
-
-}  // namespace
-
-SignalsToChild::SignalsToChild() {
-  sigset_t held;
-  sigemptyset(&held);
-  for (const int signal : kPassedOn) sigaddset(&held, signal);
-  pthread_sigmask(SIG_BLOCK, &held, &mask_);
-  struct sigaction pass {};
-  pass.sa_sigaction = passOn;
-  pass.sa_flags = SA_SIGINFO;
-  for (const int signal : kPassedOn) set(signal, pass);
-  // If the process was started with SIGCHLD ignored, nobody could wait.
-  struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;
-  set(SIGCHLD, standard);
-}
-
-SignalsToChild::~SignalsToChild() {
-  running = 0;
-  restore();
-}
-
-void SignalsToChild::passTo(pid_t child) {
-  running = child;
-  pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
-}
-
-void SignalsToChild::restore() {
-  for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
-  pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
-}
-
-void SignalsToChild::set(int signal, const struct sigaction& action) {
-  struct sigaction before {};
-  sigaction(signal, &action, &before);
-  before_.emplace_back(signal, before);
 }
 
 namespace {

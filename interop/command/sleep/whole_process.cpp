@@ -16,22 +16,6 @@
 
 namespace cistern::command {
 
-/// While it lives, SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGTSTP do not end or stop this process,
-/// but are noted. One at a time.
-class Interrupts {
- public:
-  Interrupts();
-  ~Interrupts();
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-
-  /// Whether one has come.
-  static bool came() noexcept;
-
- private:
-  std::array<struct sigaction, 5> before_{};
-};
-
 namespace {
 
 constexpr std::array<int, 5> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
@@ -39,28 +23,33 @@ volatile std::sig_atomic_t noted = 0;
 
 extern "C" void noteSignal(int) { noted = 1; }
 
-}  // namespace
-
-// A signal that was ignored, as nohup has SIGHUP ignored, stays so.
-Interrupts::Interrupts() {
-  noted = 0;
-  struct sigaction noting {};
-  noting.sa_handler = noteSignal;
-  noting.sa_flags = SA_RESTART;
-  for (std::size_t i = 0; i < kSignals.size(); ++i) {
-    (void)sigaction(kSignals[i], nullptr, &before_[i]);
-    if (before_[i].sa_handler != SIG_IGN) (void)sigaction(kSignals[i], &noting, nullptr);
+/// While it lives, these signals do not end or stop this process, but are noted. One at a time. A
+/// signal that was ignored, as nohup has SIGHUP ignored, stays so.
+class Interrupts {
+ public:
+  Interrupts() {
+    noted = 0;
+    struct sigaction noting {};
+    noting.sa_handler = noteSignal;
+    noting.sa_flags = SA_RESTART;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      (void)sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) (void)sigaction(kSignals[i], &noting, nullptr);
+    }
   }
-}
+  ~Interrupts() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      (void)sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
 
-Interrupts::~Interrupts() {
-  for (std::size_t i = 0; i < kSignals.size(); ++i)
-    (void)sigaction(kSignals[i], &before_[i], nullptr);
-}
+  /// Whether one has come.
+  static bool came() noexcept { return noted != 0; }
 
-bool Interrupts::came() noexcept { return noted != 0; }
-
-namespace {
+ private:
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
 
 using std::chrono::milliseconds, std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;

@@ -166,7 +166,6 @@ void beginRecord(const char* folder, const RecordSettings& wanted) noexcept {
   }
   Record* const made = new (place) Record;
   made->process = thisProcess();
-  made->parent = getppid();
   made->clock = {ticksNow(), nanosecondsNow()};
   made->vendor = record().vendor;  // a child of fork has loaded what its parent had
   wanted.arguments ? nameCommandLine(*made) : nameProgram(*made);

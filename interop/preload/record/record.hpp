@@ -74,7 +74,6 @@ struct Record {
   std::uint32_t version = kRecordVersion;
   std::uint32_t bytes = sizeof(Record);
   Identity process;
-  std::int64_t parent = 0;
   std::array<char, 32> trace{};  ///< its trace's file in the same folder; empty: no trace
   std::array<char, 128> program{};
   std::array<char, 64> device{};
@@ -111,8 +110,6 @@ struct Record {
   std::atomic<std::uint64_t> reserved_peak{0};
   std::atomic<std::uint64_t> host_reserved{0};  ///< those of the host's memory
   std::atomic<std::uint64_t> host_reserved_peak{0};
-  std::atomic<std::uint64_t> misses{0};  ///< requests that found no free block at hand
-  std::atomic<std::uint64_t> device_calls{0};
   std::array<char, 512> unknown_names{};   ///< functions that may submit work, as many as fit
   std::atomic<std::uint64_t> barriers{0};  ///< put between frees and the work after them
   std::atomic<std::uint64_t> fences{0};    ///< waited for instead, on the host's side
