@@ -152,11 +152,7 @@ cistern_status_t cistern_snapshot(cistern_allocator_t allocator, const char* pat
 
 // Stacks of Python for a history, in the shape that C takes.
 
-namespace {
-
-StackGatherer& gathererOf(void* data) { return *static_cast<StackGatherer*>(data); }
-
-}  // namespace
+static StackGatherer& gathererOf(void* data) { return *static_cast<StackGatherer*>(data); }
 
 cistern_status_t cistern_python_stacks(cistern_stack_gatherer_t* out) {
   return guarded([&] {

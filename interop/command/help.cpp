@@ -73,9 +73,7 @@ std::string unknownCommand(const CLI::App& program, const std::string& name) {
 
 // `cistern help` and `cistern version`: the flags --help and --version, as commands.
 
-namespace {
-
-ExitStatus printHelp(const CLI::App& program, const std::string& name, Console& console) {
+static ExitStatus printHelp(const CLI::App& program, const std::string& name, Console& console) {
   if (name.empty()) {  // App::help would go on to the command that was parsed, which is this one
     console.out << program.get_formatter()->make_help(&program, program.get_name(),
                                                       CLI::AppFormatMode::Normal);
@@ -86,8 +84,6 @@ ExitStatus printHelp(const CLI::App& program, const std::string& name, Console& 
   console.out << command->help(program.get_name());
   return kDone;
 }
-
-}  // namespace
 
 Command addHelp(CLI::App& program) {
   CLI::App* parser = program.add_subcommand("help", "Say what a command does, and its options");

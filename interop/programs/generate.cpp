@@ -14,10 +14,9 @@
 #include "interop/programs/program.hpp"
 
 namespace cistern::programs {
-namespace {
-
 /// The events of `trace` by number, in their new order.
-std::vector<std::size_t> delayed(const trace::Trace& trace, unsigned percent, Random& random) {
+static std::vector<std::size_t> delayed(const trace::Trace& trace, unsigned percent,
+                                        Random& random) {
   std::vector<std::pair<std::size_t, std::size_t>> order;  // the event that it follows, itself
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const bool late = trace.events[i].kind == trace::EventKind::kFree && random.chance(percent);
@@ -32,8 +31,6 @@ std::vector<std::size_t> delayed(const trace::Trace& trace, unsigned percent, Ra
   for (const auto& [after, event] : order) events.push_back(event);
   return events;
 }
-
-}  // namespace
 
 trace::Trace withJitter(const trace::Trace& trace, std::uint64_t percent, std::uint64_t seed) {
   Random random(seed);

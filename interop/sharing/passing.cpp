@@ -21,16 +21,12 @@
 #include <unistd.h>
 
 namespace cistern::sharing {
-namespace {
-
-uid_t overflowUser() {
+static uid_t overflowUser() {
   std::ifstream file("/proc/sys/kernel/overflowuid");
   uid_t user = 65534;  // the kernel's default
   file >> user;
   return user;
 }
-
-}  // namespace
 
 bool isOurUser(int socket) noexcept {
   ucred peer{};

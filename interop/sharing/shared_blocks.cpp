@@ -10,16 +10,12 @@
 #include "interop/sharing/passing.hpp"
 
 namespace cistern::sharing {
-namespace {
-
 /// The same text for any two blocks in the same pages.
-std::string pagesOf(const BlockName& name, const PassedBlock& block) {
+static std::string pagesOf(const BlockName& name, const PassedBlock& block) {
   std::string text = name.socket;
   for (const SharedPage& page : block.pages()) text += ' ' + std::to_string(page.number);
   return text;
 }
-
-}  // namespace
 
 // ---- Shared by this process ------------------------------------------------------------------
 

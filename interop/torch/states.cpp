@@ -13,14 +13,10 @@
 #include "torch_pinned.hpp"
 
 namespace cistern_torch {
-namespace {
-
-bool refusedByLimit(const cistern::OutOfMemoryReport& report) {
+static bool refusedByLimit(const cistern::OutOfMemoryReport& report) {
   if (report.location == cistern::Location::kHost) return false;
   return report.limit < report.device_total && report.leastLimit() > report.limit;
 }
-
-}  // namespace
 
 DeviceState* TorchAllocator::find(DeviceIndex device) const {
   const auto index = std::size_t(device);
@@ -125,17 +121,13 @@ void TorchAllocator::outOfMemory(DeviceState& state, const cistern::OutOfMemoryR
 
 // Beginning, limits, and what there is of memory.
 
-namespace {
-
 /// Whether the code lies in the library that has PyTorch's settings.
-bool inSettings(const void* code) {
+static bool inSettings(const void* code) {
   Dl_info caller{};
   Dl_info settings{};
   return dladdr(code, &caller) != 0 && dladdr(&theirs::allocator, &settings) != 0 &&
          caller.dli_fbase == settings.dli_fbase;
 }
-
-}  // namespace
 
 // A setting `backend:…` must name the allocator in use, or PyTorch stops the program. So its
 // settings, which alone ask from that library, get the name that they have chosen themselves.

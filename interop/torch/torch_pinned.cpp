@@ -10,12 +10,8 @@
 #include "torch_allocator.hpp"
 
 namespace cistern_torch {
-namespace {
-
 /// The deleter that a tensor's storage keeps.
-void freePinned(void* block) { pinned().free(block); }
-
-}  // namespace
+static void freePinned(void* block) { pinned().free(block); }
 
 TorchPinned& pinned() {
   static TorchPinned& one = *new TorchPinned;

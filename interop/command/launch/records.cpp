@@ -145,10 +145,8 @@ std::string Account::named(const char* text) const {
                      fmt::arg("driver", hip ? "hip" : "cu"));
 }
 
-namespace {
-
 // After exec the process begins anew, and its previous memory is gone.
-void dropWhatExecEnded(std::vector<Account>& accounts) {
+static void dropWhatExecEnded(std::vector<Account>& accounts) {
   const std::vector<Account> all = accounts;
   std::erase_if(accounts, [&](const Account& account) {
     return !account.exited && std::any_of(all.begin(), all.end(), [&](const Account& other) {
@@ -156,8 +154,6 @@ void dropWhatExecEnded(std::vector<Account>& accounts) {
     });
   });
 }
-
-}  // namespace
 
 std::vector<Account> readRecords(const std::filesystem::path& folder, int first) {
   std::vector<Account> accounts;

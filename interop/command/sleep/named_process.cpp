@@ -165,14 +165,10 @@ std::string NamedProcess::read(const char* name) const {
   return text;
 }
 
-namespace {
-
 // Another process that gets the number has another start.
-std::string pathOf(const NamedProcess& process) {
+static std::string pathOf(const NamedProcess& process) {
   return fmt::format("/dev/shm/cistern-asleep-{}-{}", process.number(), process.start());
 }
-
-}  // namespace
 
 std::string keepNeed(const NamedProcess& process, const std::vector<DeviceUse>& use) {
   forgetNeed(process);

@@ -9,11 +9,9 @@
 
 namespace cistern::preload::GPU_NAMESPACE {
 
-namespace {
-
 // The last that may help is what other contexts of the device keep. First it asks without giving
 // back: the thread whose turn was before may have made room.
-void* allocateAtLast(Serving& serving, std::size_t bytes, Stream stream) {
+static void* allocateAtLast(Serving& serving, std::size_t bytes, Stream stream) {
   const LastResort alone(serving.device.ordinal());
   for (Rounds rounds;;) {
     const std::uint64_t given = serving.cooling.given();
@@ -27,8 +25,6 @@ void* allocateAtLast(Serving& serving, std::size_t bytes, Stream stream) {
     }
   }
 }
-
-}  // namespace
 
 Code resultOfException() noexcept {
   try {

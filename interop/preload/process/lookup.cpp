@@ -6,17 +6,13 @@
 #include <dlfcn.h>
 
 namespace cistern::preload {
-namespace {
-
 // By its version: without one, the answer would be our own.
-void* fromTheCLibrary(const char* name) noexcept {
+static void* fromTheCLibrary(const char* name) noexcept {
   for (const char* const version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"}) {
     if (void* const found = dlvsym(RTLD_NEXT, name, version)) return found;
   }
   abort();  // a C library that we were not made for: nothing can go on without it
 }
-
-}  // namespace
 
 void* realDlsym(void* handle, const char* name) noexcept {
   using Look = void* (*)(void*, const char*);

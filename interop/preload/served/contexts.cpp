@@ -23,10 +23,8 @@ namespace cistern::preload::GPU_NAMESPACE {
 /// Pre: a context is current, and nothing is captured.
 void measurePrices(const Functions& driver) noexcept;
 
-namespace {
-
 // The least of a few: a late measurement in a busy program waits for the program's work.
-std::uint64_t priceOf(const Functions& driver, std::uint64_t bytes) noexcept {
+static std::uint64_t priceOf(const Functions& driver, std::uint64_t bytes) noexcept {
   std::uint64_t least = 0;
   for (int round = 0; round < 3; ++round) {
     Address address = 0;
@@ -39,8 +37,6 @@ std::uint64_t priceOf(const Functions& driver, std::uint64_t bytes) noexcept {
   return least;
 }
 
-}  // namespace
-
 void measurePrices(const Functions& driver) noexcept {
   if (record().process.pid == 0) return;
   for (DriverPrice& price : record().prices) {
@@ -48,15 +44,11 @@ void measurePrices(const Functions& driver) noexcept {
   }
 }
 
-namespace {
-
 // With it, an allocator without host pages is an error; a program is to go on.
-Options withoutOverflow(Options options) {
+static Options withoutOverflow(Options options) {
   options.overflow = 0;
   return options;
 }
-
-}  // namespace
 
 Serving::Serving(const Functions& driver, ContextOrder& order, Captures& captures,
                  const std::atomic<Reuse>& reuse, const Options& options)
@@ -144,17 +136,13 @@ Context* Contexts::meet(ContextHandle context) {
   return there.get();
 }
 
-namespace {
-
 // No other device can serve memory that the program uses on this one.
-void requireOwnBackend() {
+static void requireOwnBackend() {
   const std::string_view named = backendAtStart();
   if (named.empty() || named == "auto" || named == kBackend) return;
   throw Error(fmt::format("CISTERN_BACKEND is {}, and this program is on {}: must be auto or {}",
                           printable(named), kBackend, kBackend));
 }
-
-}  // namespace
 
 // An allocator that cannot be made is tried only once: the driver then serves its requests.
 void Contexts::makeServing(Context& context) {

@@ -8,18 +8,14 @@
 #include "interop/preload/process/lookup.hpp"
 
 namespace cistern::preload::hip {
-namespace {
-
 // Its name has a version, which is the program's; packages give it another one, or another folder.
-int isRuntime(dl_phdr_info* library, std::size_t, void* found) {
+static int isRuntime(dl_phdr_info* library, std::size_t, void* found) {
   const char* const file = std::strrchr(library->dlpi_name, '/');
   const char* const name = file == nullptr ? library->dlpi_name : file + 1;
   if (std::strncmp(name, "libamdhip64", std::strlen("libamdhip64")) != 0) return 0;
   *static_cast<std::string*>(found) = library->dlpi_name;
   return 1;
 }
-
-}  // namespace
 
 void* driverLibrary() noexcept {
   std::string file;
