@@ -52,11 +52,10 @@ void forEachFree(Heap& heap, Visit visit) CISTERN_REQUIRES(heap.mutex()) {
   return block;
 }
 
-[[gnu::always_inline]] inline Block* Heap::take(Block& free, const Request& request,
-                                                std::optional<Address> at) {
+[[gnu::always_inline]] inline Block* Heap::take(Block& free, const Request& request, Address at) {
   Layout& own = layout(request.kind);
-  Block* const block =
-      at ? own.allocateAt(free, *at, request.granules) : own.allocateFrom(free, request.granules);
+  Block* const block = at != 0 ? own.allocateAt(free, at, request.granules)
+                               : own.allocateFrom(free, request.granules);
   begin(*block, request);
   return block;
 }
@@ -123,14 +122,13 @@ Block* Heap::allocateAsBefore(const Request& request, bool& elsewhere) {
   if (free == nullptr && rounds_.frozen()) return allocate(request);
   elsewhere = free == nullptr;
   if (elsewhere) return nullptr;
-  const auto place = free->address() == at ? std::optional<Address>() : at;
-  return take(*free, request, place);
+  return take(*free, request, free->address() == at ? 0 : at);
 }
 
-Block* Heap::allocateFrom(Block& free, const Request& request, std::optional<Address> at) {
+Block* Heap::allocateFrom(Block& free, const Request& request, Address at) {
   if (request.slack != 0) [[unlikely]] {
-    if (!at) at = placeIn(free, request);
-    if (at == free.address()) at.reset();  // as the rules of splitting say
+    if (at == 0) at = placeIn(free, request);
+    if (at == free.address()) at = 0;  // as the rules of splitting say
   }
   return take(free, request, at);
 }

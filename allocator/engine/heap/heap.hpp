@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "allocator/base/mutex.hpp"
@@ -180,9 +179,9 @@ class alignas(64) Heap : public HeapIdentity {
   /// The same with slack.
   Block* alignedAsBefore(const Request& request, bool& elsewhere) CISTERN_REQUIRES(mutex());
   /// A block out of one free block of this heap, for a request of any stream. Counts it. The block
-  /// begins at `at`, if that is given. Then [at, at + request.rounded()) lies in the free block,
+  /// begins at `at`, unless that is 0. Then [at, at + request.rounded()) lies in the free block,
   /// and the request has no slack.
-  Block* allocateFrom(Block& free, const Request& request, std::optional<Address> at = {})
+  Block* allocateFrom(Block& free, const Request& request, Address at = 0)
       CISTERN_REQUIRES(mutex());
   /// The state of a block that goes back among the free.
   enum class Freed : std::uint8_t {
@@ -331,8 +330,7 @@ class alignas(64) Heap : public HeapIdentity {
   void noteRound(const Block& block) noexcept CISTERN_REQUIRES(mutex());
   Block* allocateBest(const Request& request) CISTERN_REQUIRES(mutex());
   Block* allocateAligned(const Request& request) CISTERN_REQUIRES(mutex());
-  Block* take(Block& free, const Request& request, std::optional<Address> at)
-      CISTERN_REQUIRES(mutex());
+  Block* take(Block& free, const Request& request, Address at) CISTERN_REQUIRES(mutex());
   Block* allocateAtPlace(const Request& request, bool& elsewhere) CISTERN_REQUIRES(mutex());
   /// Why memory that becomes free needs a closer look. They share a word: a free tests it once.
   enum Attention : std::uint8_t {

@@ -150,7 +150,7 @@ Block* Reservation::commit(const Request& request) {
   most = std::max(most, std::uint32_t(layout.totals().segment_bytes / kUnit));
   if (!steps.empty()) heap_.lowWater().notePagesMoved();
   heap_.lowWater().rise(heap_.busyBytes());
-  return heap_.allocateFrom(*free, request, window.at);
+  return heap_.allocateFrom(*free, request, window.at.value_or(0));
 }
 
 void Reservation::commitStep(const Step& step) noexcept {

@@ -100,8 +100,8 @@ _CALLS: Sequence[Tuple[Sequence[Any], str]] = (
     ((c_char_p, c_int, c_char_p, _OUT), "allocator_create"),
     ((POINTER(SimConfig), c_char_p, _OUT), "allocator_create_sim"),
     ((_HANDLE,),
-        "allocator_destroy empty_cache unhold memory_hook_detach pool_destroy pool_empty_cache pool_scope_begin pool_scope_end "
-        "capture_end capture_launched capture_release reset_peak_statistics stop_history pinned_empty_cache "
+        "allocator_destroy empty_cache unhold memory_hook_detach pool_destroy pool_empty_cache pool_scope_begin "
+        "pool_scope_end capture_end capture_launched capture_release reset_peak_statistics stop_history pinned_empty_cache "
         "pinned_reset_peak_statistics"),
     ((c_int, _OUT), "default_allocator"),
     ((_HANDLE, c_size_t, _HANDLE, _OUT), "allocate pool_allocate"),
