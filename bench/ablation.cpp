@@ -15,6 +15,7 @@
 #include "cistern/error.hpp"
 #include "interop/command/replay/measure.hpp"
 #include "interop/programs/generate.hpp"
+#include "interop/recording/read_recording.hpp"
 
 namespace cistern::bench {
 namespace {
@@ -108,7 +109,7 @@ std::vector<Script> recorded() {
   const auto folder = std::filesystem::path(__FILE__).parent_path() / "traces";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.is_regular_file())
-      scripts.push_back(command::makeScript(trace::readTrace(entry.path())));
+      scripts.push_back(command::makeScript(recording::readCalls(entry.path()).recordings.at(0)));
   }
   std::ranges::sort(scripts, {}, &Script::name);
   return scripts;

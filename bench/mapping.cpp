@@ -22,7 +22,7 @@
 #include "bench/peers/torch/abi.hpp"
 #include "cistern/allocator.hpp"
 #include "cistern/device.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/recording/read_recording.hpp"
 
 namespace {
 
@@ -54,7 +54,8 @@ struct Cost {
   CisternMeter driver{};
 };
 
-Cost replay(const trace::Trace& trace, const std::vector<Stream>& streams, const Functions& f) {
+Cost replay(const recording::Recording& trace, const std::vector<Stream>& streams,
+            const Functions& f) {
   const auto read =
       reinterpret_cast<decltype(&cisternMeterRead)>(dlsym(RTLD_DEFAULT, "cisternMeterRead"));
   CisternMeter before{}, after{};
@@ -62,8 +63,8 @@ Cost replay(const trace::Trace& trace, const std::vector<Stream>& streams, const
   blocks.reserve(trace.allocations);
   read(&before);
   const auto since = std::chrono::steady_clock::now();
-  for (const trace::TraceEvent& event : trace.events) {
-    if (event.isAllocation()) {
+  for (const recording::Event& event : trace.events) {
+    if (event.kind == recording::EventKind::kAllocate) {
       blocks.push_back(f.allocate(event.value, streams[std::size_t(event.stream)]));
     } else if (void*& block = blocks[event.value]; block != nullptr) {
       f.free(block);
@@ -153,10 +154,11 @@ void comparePages() {
 }
 
 void compare(const std::filesystem::path& path, const Functions* torch) {
-  const trace::Trace trace = trace::readTrace(path);
+  const recording::FileContents file = recording::readCalls(path);
+  const recording::Recording& trace = file.recordings.at(0);
   const auto device = openDevice("cuda");
   std::vector<Stream> streams{Stream{}};
-  while (int(streams.size()) < trace.streams) streams.push_back(device->createStream().orThrow());
+  while (streams.size() < trace.streams.size()) streams.push_back(device->createStream().orThrow());
   for (const char* conf : {"", "recycle:eager", "page_size:20M,recycle:off"}) {
     CachingAllocator allocator(*device, Options::parse(conf));
     print(trace.name,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -91,13 +90,10 @@ void RecordingText::begin(const HistoryStart& start, const std::vector<MempoolId
   const auto pending = std::ranges::count_if(start.living, &LivingBlock::pending);
   const std::size_t first =
       start.reserved.all().size() + start.living.size() + std::size_t(pending);
-  fmt::format_to(std::back_inserter(text_), "# {{\"name\": {}, ",
-                 quotedJson(names_->settings.name));
-  fmt::format_to(
-      std::back_inserter(text_),
-      R"("stream_uses": "recorded", "recording": 1, "device": {}, "first_recorded": {}{}}})",
-      quotedJson(names_->device), first, failure ? R"(, "dump": true)" : "");
-  text_ += '\n';
+  const std::string more =
+      fmt::format(R"(, "recording": 1, "device": {}, "first_recorded": {}{})",
+                  quotedJson(names_->device), first, failure ? R"(, "dump": true)" : "");
+  lines_.comment(headerComment(names_->settings.name, "recorded", more));
   for (const auto& [address, range] : start.reserved.all())
     addRange(range.pages ? "map" : "alloc", range, 0);
   std::vector<LivingBlock> blocks = start.living;
@@ -108,17 +104,11 @@ void RecordingText::begin(const HistoryStart& start, const std::vector<MempoolId
   }
 }
 
-void RecordingText::addNote(std::string_view note) {
-  text_ += "# ";
-  text_ += note;
-  text_ += '\n';
-}
-
 void RecordingText::add(const HistoryPart& part) {
   pools_ = part.pools;
   if (part.lost != 0) {
-    addNote(fmt::format("{} events were lost here: they came faster than they could be written",
-                        part.lost));
+    lines_.comment(fmt::format(
+        "{} events were lost here: they came faster than they could be written", part.lost));
   }
   auto note = part.notes.begin();
   for (std::size_t i = 0; i < part.events.size(); ++i) {
@@ -153,8 +143,7 @@ void RecordingText::addEvent(const HistoryEvent& event, const HistoryNote* note)
     case HistoryKind::kFailed:
       return addFailure(event, note, delta);
     case HistoryKind::kMark:
-      fmt::format_to(std::back_inserter(text_), "t {} {}\n", delta,
-                     quotedJson(note ? note->mark : ""));
+      return lines_.mark(note ? note->mark : "", delta);
   }
 }
 
@@ -168,8 +157,8 @@ void RecordingText::addAllocation(const LivingBlock& block, std::uint64_t delta)
   pending_.erase(block.address);
   const std::uint32_t stack = stackNumber(block.stack), label = labelNumber(block.label);
   const std::uint32_t pool = poolNumber(block.pool);
-  fmt::format_to(std::back_inserter(text_), "a {} {} {} {:x} {} {} {}\n", block.bytes,
-                 streamNumber(block.stream), delta, block.address, stack, label, pool);
+  lines_.allocation(block.bytes, streamNumber(block.stream), delta,
+                    {block.address, stack, label, pool});
   living_[block.address] = allocations_++;
 }
 
@@ -177,7 +166,7 @@ void RecordingText::addAllocation(const LivingBlock& block, std::uint64_t delta)
 void RecordingText::addFree(Address address, bool pending, std::uint64_t delta) {
   const auto known = living_.find(address);
   if (known == living_.end()) return void(last_us_ -= delta);
-  fmt::format_to(std::back_inserter(text_), "f {} {}\n", known->second, delta);
+  lines_.free(known->second, delta);
   if (pending) pending_[address] = known->second;
   living_.erase(known);
 }
@@ -185,26 +174,23 @@ void RecordingText::addFree(Address address, bool pending, std::uint64_t delta) 
 void RecordingText::addUsesEnd(Address address, std::uint64_t delta) {
   const auto known = pending_.find(address);
   if (known == pending_.end()) return void(last_us_ -= delta);
-  fmt::format_to(std::back_inserter(text_), "e {} {}\n", known->second, delta);
+  lines_.usesEnd(known->second, delta);
   pending_.erase(known);
 }
 
 void RecordingText::addRange(std::string_view kind, const ReservedRange& range, std::uint64_t delta,
                              bool stays_mapped) {
   const std::uint32_t pool = poolNumber(range.pool);
-  fmt::format_to(std::back_inserter(text_), "r {} {:x} {} {} {} {}{}{}\n", kind, range.begin,
-                 range.end - range.begin, streamNumber(range.stream), pool, delta,
-                 range.location == Location::kHost ? " host" : "", stays_mapped ? " stays" : "");
+  lines_.memory(kind, range.begin, range.end - range.begin, streamNumber(range.stream), pool, delta,
+                range.location, stays_mapped);
 }
 
 void RecordingText::addFailure(const HistoryEvent& event, const HistoryNote* note,
                                std::uint64_t delta) {
   const std::uint32_t stack = stackNumber(event.stack), label = labelNumber(event.label);
   const std::uint32_t pool = poolNumber(event.pool);
-  fmt::format_to(std::back_inserter(text_), "o {} {} {} {} {} {}{}{}\n", event.bytes,
-                 streamNumber(event.stream), delta, stack, label, pool,
-                 note && note->report ? " " : "",
-                 note && note->report ? factsOf(*note->report) : "");
+  lines_.failed(event.bytes, streamNumber(event.stream), delta, {0, stack, label, pool},
+                note && note->report ? factsOf(*note->report) : "");
 }
 
 // ---- Definitions --------------------------------------------------------------------------------
@@ -221,8 +207,7 @@ RecordingText::Frame& RecordingText::frameOf(std::uintptr_t word) {
 std::uint32_t RecordingText::frameNumber(std::uintptr_t word) {
   Frame& frame = frameOf(word);
   if (frame.number != 0) return frame.number;
-  fmt::format_to(std::back_inserter(text_), "N {} {} {}\n", quotedJson(frame.frame.function),
-                 quotedJson(frame.frame.file), frame.frame.line);
+  lines_.frame(frame.frame.function, frame.frame.file, frame.frame.line);
   return frame.number = ++frames_written_;
 }
 
@@ -247,7 +232,7 @@ std::uint32_t RecordingText::wholeStackNumber(std::uint32_t stack) {
   const StackTree::Node node = names_->stacks.node(stack);
   const std::uint32_t parent = wholeStackNumber(node.parent);
   const std::uint32_t frame = frameNumber(node.value);
-  fmt::format_to(std::back_inserter(text_), "S {} {}\n", parent, frame);
+  lines_.stack(parent, frame);
   return stacks_[stack] = ++stacks_written_;
 }
 
@@ -256,7 +241,7 @@ std::uint32_t RecordingText::labelNumber(std::uint32_t label) {
   if (const auto known = labels_.find(label); known != labels_.end()) return known->second;
   const Labels::Label one = Labels::label(label);
   const std::uint32_t parent = labelNumber(one.parent);
-  fmt::format_to(std::back_inserter(text_), "L {} {}\n", parent, quotedJson(one.value));
+  lines_.label(parent, one.value);
   const auto number = std::uint32_t(labels_.size() + 1);
   return labels_[label] = number;
 }
@@ -266,7 +251,7 @@ std::uint32_t RecordingText::poolNumber(std::uint32_t pool) {
   if (const auto known = pool_numbers_.find(pool); known != pool_numbers_.end())
     return known->second;
   const MempoolId_t id = pools_[pool];
-  fmt::format_to(std::back_inserter(text_), "P {} {}\n", id.uuid, id.uid);
+  lines_.pool(id.uuid, id.uid);
   const auto number = std::uint32_t(pool_numbers_.size() + 1);
   return pool_numbers_[pool] = number;
 }

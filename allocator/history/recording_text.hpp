@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "allocator/base/trace_lines.hpp"
 #include "allocator/history/memory_history.hpp"
 
 namespace cistern {
@@ -33,12 +34,8 @@ class RecordingText {
   /// request that failed.
   void begin(const HistoryStart& start, const std::vector<MempoolId_t>& pools, bool failure);
   void add(const HistoryPart& part);
-  /// A line for people.
-  void addNote(std::string_view note);
-
   /// The text written since the last call.
-  std::string take() { return std::exchange(text_, {}); }
-  const std::string& text() const { return text_; }
+  std::string take() { return lines_.take(); }
 
  private:
   void addEvent(const HistoryEvent& event, const HistoryNote* note);
@@ -65,7 +62,7 @@ class RecordingText {
   Frame& frameOf(std::uintptr_t word);
 
   const std::shared_ptr<const HistoryNames> names_;
-  std::string text_;
+  TraceLines lines_;
   std::uint64_t last_us_ = 0;
   std::uint64_t allocations_ = 0;
   std::unordered_map<Address, std::uint64_t> living_, pending_;  ///< numbers of allocations

@@ -5,7 +5,7 @@
 
 Sleep stands on the engine beside history, and only pools know it. Hooks, layout and device do not know
 each other, nor do pinned, pools and handles, which know the engine but nothing of histories and emptying.
-Of interop, trace knows only base, recording and programs that and trace, report these and recording,
+Of interop, trace knows only base, recording that and trace, report and programs these and recording,
 and sharing what programs include of the engine. Tests and benchmarks may include anything.
 
 The engine has floors of its own: ENGINE_FLOORS names its rooms, the lowest first. A room includes only
@@ -67,7 +67,7 @@ MAY_INCLUDE = {
     "interop/trace": BASE + ["interop/trace"],
     "interop/recording": BASE + ["interop/trace", "interop/recording"],
     "interop/report": BASE + ["interop/trace", "interop/recording", "interop/report"],
-    "interop/programs": BASE + ["interop/trace", "interop/programs"],
+    "interop/programs": BASE + ["interop/trace", "interop/recording", "interop/programs"],
     "interop/sharing": ENGINE_DOORS + ["interop/sharing"],
     "interop/python_stacks": doors("history", "python_stacks")
                              + ["allocator/history", "interop/python_stacks"],

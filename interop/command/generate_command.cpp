@@ -14,7 +14,7 @@
 #include "interop/command/replay/progress_bar.hpp"
 #include "interop/command/writable.hpp"
 #include "interop/programs/generate.hpp"
-#include "interop/trace/write.hpp"
+#include "interop/recording/formats/write_trace.hpp"
 
 namespace cistern::command {
 namespace {
@@ -52,7 +52,7 @@ ExitStatus generateAll(const GenerateArguments& a, Console& console) {
   for (const programs::Recipe& recipe : recipes) {
     const std::string path = fileOf(recipe, a);
     progress.show(double(&recipe - recipes.data()) / double(recipes.size()), recipe.name());
-    trace::writeTrace(programs::generate(recipe), path);
+    recording::writeTrace(programs::generate(recipe), path);
     progress.clear();
     console.out << path << '\n';
   }

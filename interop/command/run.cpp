@@ -18,7 +18,7 @@
 #include "interop/command/commands.hpp"
 #include "interop/command/did_you_mean.hpp"
 #include "interop/command/help.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/trace/trace_error.hpp"
 
 namespace cistern::command {
 namespace {

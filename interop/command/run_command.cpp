@@ -17,7 +17,7 @@
 #include "interop/command/launch/launch_summary.hpp"
 #include "interop/command/launch/records.hpp"
 #include "interop/command/writable.hpp"
-#include "interop/trace/write.hpp"
+#include "interop/recording/formats/write_trace.hpp"
 
 namespace cistern::command {
 namespace {
@@ -39,9 +39,9 @@ void writeTraces(const LaunchSettings& settings, const std::filesystem::path& fo
   bool first = false;
   for (const Account& account : accounts) {
     if (account.trace_events == 0) continue;
-    trace::Trace recording = readRecording(folder, account);
+    recording::Recording recording = readRecording(folder, account);
     if (accounts.size() > 1) recording.name += " " + account.number();
-    trace::writeTrace(recording, traceName(settings.trace, account));
+    recording::writeTrace(recording, traceName(settings.trace, account));
     some = true;
     first = first || account.first;
   }

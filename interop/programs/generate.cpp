@@ -14,12 +14,16 @@
 #include "interop/programs/program.hpp"
 
 namespace cistern::programs {
-/// The events of `trace` by number, in their new order.
-static std::vector<std::size_t> delayed(const trace::Trace& trace, unsigned percent,
+
+using recording::Recording;
+
+/// The program's events by number, in their new order.
+static std::vector<std::size_t> delayed(const Recording& program, unsigned percent,
                                         Random& random) {
   std::vector<std::pair<std::size_t, std::size_t>> order;  // the event that it follows, itself
-  for (std::size_t i = 0; i < trace.events.size(); ++i) {
-    const bool late = trace.events[i].kind == trace::EventKind::kFree && random.chance(percent);
+  for (std::size_t i = 0; i < program.events.size(); ++i) {
+    const bool late =
+        program.events[i].kind == recording::EventKind::kFree && random.chance(percent);
     order.emplace_back(late ? i + random.between(1, 4) : i, i);
   }
   // An event comes before the frees that wait for it.
@@ -32,22 +36,24 @@ static std::vector<std::size_t> delayed(const trace::Trace& trace, unsigned perc
   return events;
 }
 
-trace::Trace withJitter(const trace::Trace& trace, std::uint64_t percent, std::uint64_t seed) {
+Recording withJitter(const Recording& program, std::uint64_t percent, std::uint64_t seed) {
   Random random(seed);
   const GeneratorSite site;
-  trace::TraceBuilder builder(site);
+  recording::RecordingBuilder builder(site, trace::Detail::kCalls);
   std::size_t at = 0;
-  for (const std::size_t number : delayed(trace, static_cast<unsigned>(percent), random)) {
-    const trace::TraceEvent& event = trace.events[number];
-    if (event.isAllocation()) {
+  std::uint64_t last_us = 0;
+  for (const std::size_t number : delayed(program, static_cast<unsigned>(percent), random)) {
+    const recording::Event& event = program.events[number];
+    if (event.kind == recording::EventKind::kAllocate) {
       builder.allocate(event.value, std::uint64_t(event.stream));
     } else {
       builder.free(event.value);
     }
-    builder.setDelta(trace.events[at++].delta_us);
+    const std::uint64_t time_us = program.events[at++].time_us;
+    builder.setDelta(time_us - std::exchange(last_us, time_us));
   }
-  builder.rename(trace.name);
-  builder.setStreamUses(trace.stream_uses);
+  builder.rename(program.name);
+  builder.setStreamUses(program.stream_uses);
   return builder.finish();
 }
 
@@ -94,7 +100,7 @@ std::uint64_t seedOf(const Recipe& recipe, std::uint64_t attempt) {
   return with_kind.next() + attempt;
 }
 
-trace::Trace attempt(const Recipe& recipe, std::uint64_t number) {
+recording::Recording attempt(const Recipe& recipe, std::uint64_t number) {
   const Maker& maker = kMakers[recipe.kind];
   Random random(seedOf(recipe, number));
   Program program(random, random.between(maker.least_host_us, maker.most_host_us));
@@ -104,9 +110,10 @@ trace::Trace attempt(const Recipe& recipe, std::uint64_t number) {
   return program.finish(recipe.name());
 }
 
-bool fits(const trace::Trace& trace) {
-  return trace.peak_requested_bytes >= kLeastPeak && trace.peak_requested_bytes <= kMostPeak &&
-         trace.events.size() >= kLeastEvents && trace.events.size() <= kMostEvents;
+bool fits(const recording::Recording& program) {
+  const std::uint64_t peak = peakRequested(program);
+  return peak >= kLeastPeak && peak <= kMostPeak && program.events.size() >= kLeastEvents &&
+         program.events.size() <= kMostEvents;
 }
 
 [[noreturn]] void fail(std::string_view text) {
@@ -189,14 +196,14 @@ std::vector<Recipe> parseRecipes(std::string_view text) {
 
 // The result of a draw is only known when it has been made; the next draw is as good. A program of
 // another length is the same draw, so that it begins in the same way.
-trace::Trace generate(const Recipe& recipe) {
+recording::Recording generate(const Recipe& recipe) {
   Recipe usual = recipe;
   usual.steps = kUsualSteps;
   std::uint64_t number = 0;
-  trace::Trace trace = attempt(usual, number);
-  while (!fits(trace)) trace = attempt(usual, ++number);
-  if (recipe != usual) trace = attempt(recipe, number);
-  return recipe.jitter == 0 ? trace : withJitter(trace, recipe.jitter, recipe.seed);
+  recording::Recording program = attempt(usual, number);
+  while (!fits(program)) program = attempt(usual, ++number);
+  if (recipe != usual) program = attempt(recipe, number);
+  return recipe.jitter == 0 ? program : withJitter(program, recipe.jitter, recipe.seed);
 }
 
 }  // namespace cistern::programs

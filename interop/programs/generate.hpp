@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "interop/trace/trace.hpp"
+#include "interop/recording/recording_model.hpp"
 
 namespace cistern::programs {
 
@@ -46,6 +46,6 @@ std::vector<Recipe> parseRecipes(std::string_view text);
 
 /// Its peak is 0.5 to 60 GB, in 5,000 to 65,000 events, unless the recipe says how many steps or
 /// delays frees.
-trace::Trace generate(const Recipe& recipe);
+recording::Recording generate(const Recipe& recipe);
 
 }  // namespace cistern::programs

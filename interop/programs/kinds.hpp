@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "interop/programs/program.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/recording/recording_model.hpp"
 
 namespace cistern::programs {
 
@@ -43,8 +43,9 @@ void sampled(Program& program, Random& random, std::uint64_t events);
 // another thread frees.
 
 /// The same allocations in the same order; of the frees so many percent come 1 to 4 events later
-/// than in `trace`. The n-th event comes when it came in `trace`. Which frees are late follows from
-/// the seed.
-trace::Trace withJitter(const trace::Trace& trace, std::uint64_t percent, std::uint64_t seed);
+/// than in `program`. The n-th event comes when it came there. Which frees are late follows from
+/// the seed. Pre: `program` has calls alone.
+recording::Recording withJitter(const recording::Recording& program, std::uint64_t percent,
+                                std::uint64_t seed);
 
 }  // namespace cistern::programs

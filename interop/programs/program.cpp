@@ -36,9 +36,9 @@ void Program::elapse() {
   ++events_;
 }
 
-trace::Trace Program::finish(const std::string& name) {
+recording::Recording Program::finish(const std::string& name) {
   builder_.rename(name);
-  builder_.setStreamUses(trace::StreamUses::kRecorded);  // each free is in stream order
+  builder_.setStreamUses(recording::StreamUses::kRecorded);  // each free is in stream order
   return builder_.finish();
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "interop/trace/builder.hpp"
+#include "interop/recording/recording_builder.hpp"
 
 namespace cistern::programs {
 
@@ -88,7 +88,7 @@ class Program {
   void pass(std::uint64_t us) { owed_us_ += us; }
 
   std::uint64_t events() const { return events_; }
-  trace::Trace finish(const std::string& name);
+  recording::Recording finish(const std::string& name);
 
  private:
   void elapse();
@@ -98,7 +98,7 @@ class Program {
   std::uint64_t owed_us_ = 0;
   std::uint64_t events_ = 0;
   GeneratorSite site_;
-  trace::TraceBuilder builder_{site_};
+  recording::RecordingBuilder builder_{site_, trace::Detail::kCalls};
 };
 
 }  // namespace cistern::programs

@@ -20,14 +20,15 @@ class ChangeFinder {
       if (event.kind == EventKind::kAllocate) add(event);
       if (event.kind == EventKind::kFree) remove(event.value);
       const bool counts = backing_ == Backing::kAny || event.location == Location::kDevice;
-      const std::uint64_t end = endOf(event.address, event.value);
-      if (!counts || event.address == end) continue;
-      if (event.kind == EventKind::kReserve || event.kind == EventKind::kMap) {
-        reserved_.add({event.address, end, 0, 0, true});
-        change(event.address, end, true);
-      } else if (event.kind == EventKind::kRelease || event.kind == EventKind::kUnmap) {
-        reserved_.remove(event.address, end);
-        change(event.address, end, false);
+      const std::uint64_t begin = recording_.placeOf(event).address;
+      const std::uint64_t end = endOf(begin, event.value);
+      if (!counts || begin == end) continue;
+      if (takesMemory(event)) {
+        reserved_.add({begin, end, 0, 0, true});
+        change(begin, end, true);
+      } else if (givesMemoryBack(event)) {
+        reserved_.remove(begin, end);
+        change(begin, end, false);
       }
     }
     return std::move(changes_);
@@ -43,12 +44,13 @@ class ChangeFinder {
 
   void add(const Event& event) {
     const auto number = static_cast<std::uint32_t>(addresses_.size());
-    addresses_.push_back(event.value > 0 ? event.address : 0);
+    const std::uint64_t begin = recording_.placeOf(event).address;
+    addresses_.push_back(event.value > 0 ? begin : 0);
     if (event.value == 0) return;
-    const std::uint64_t end = endOf(event.address, event.value);
-    const std::uint64_t missing = end - event.address - reserved_.bytesIn(event.address, end);
+    const std::uint64_t end = endOf(begin, event.value);
+    const std::uint64_t missing = end - begin - reserved_.bytesIn(begin, end);
     const Block block{end, missing, number};
-    living_.insert_or_assign(event.address, block);
+    living_.insert_or_assign(begin, block);
     if (block.missing > 0) tell(block, false);
   }
 

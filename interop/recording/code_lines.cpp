@@ -168,9 +168,9 @@ bool isOwn(const Frame& frame) {
 
 // Programs link Cistern in, and then only its symbols tell which frames are its own.
 void dropOwn(Recording& of) {
-  for (Event& event : of.events) {
-    while (event.stack != 0 && isOwn(of.frames[of.stacks[event.stack].frame]))
-      event.stack = of.stacks[event.stack].parent;
+  for (Place& place : of.places) {
+    while (place.stack != 0 && isOwn(of.frames[of.stacks[place.stack].frame]))
+      place.stack = of.stacks[place.stack].parent;
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "interop/recording/recording_model.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/trace/read_limits.hpp"
 
 namespace cistern::recording {
 

@@ -17,6 +17,7 @@ struct Walk {
   std::vector<std::size_t> made_by;
   std::uint64_t time_us = 0;
   std::uint64_t live_bytes = 0;
+  bool says_uses = false;
 };
 
 void checkTables(const Recording& r) {
@@ -36,16 +37,17 @@ bool tellsReserved(const Event& event) {
 }
 
 void checkNumbers(const Recording& r, const Event& event) {
-  CISTERN_CHECK(event.stack < r.stacks.size());
-  CISTERN_CHECK(event.label < r.labels.size());
-  CISTERN_CHECK(event.pool < r.pools.size());
+  const Place& place = r.placeOf(event);
+  CISTERN_CHECK(place.stack < r.stacks.size());
+  CISTERN_CHECK(place.label < r.labels.size());
+  CISTERN_CHECK(place.pool < r.pools.size());
   CISTERN_CHECK(event.stream < r.streams.size());
   CISTERN_CHECK(event.location == Location::kDevice || tellsReserved(event));
   CISTERN_CHECK(!event.stays_mapped || event.kind == EventKind::kMap ||
                 event.kind == EventKind::kUnmap);
   if (event.kind == EventKind::kFailed) {
-    CISTERN_CHECK(event.failure < r.failures.size());
-    CISTERN_CHECK(event.value == r.failures[event.failure].requested);
+    CISTERN_CHECK(place.failure < r.failures.size());
+    CISTERN_CHECK(event.value == r.failures[place.failure].requested);
   }
   if (event.kind == EventKind::kMark) CISTERN_CHECK(event.value < r.marks.size());
 }
@@ -53,13 +55,13 @@ void checkNumbers(const Recording& r, const Event& event) {
 void checkEnd(Walk& walk, const Event& event) {
   CISTERN_CHECK(event.value < walk.lives.size());
   const Event& made = walk.recording.events[walk.made_by[event.value]];
-  CISTERN_CHECK(event.address == made.address && event.stack == made.stack);
-  CISTERN_CHECK(event.label == made.label && event.pool == made.pool);
+  CISTERN_CHECK(walk.recording.placeOf(event) == walk.recording.placeOf(made));
   CISTERN_CHECK(event.stream == made.stream);
   Life& life = walk.lives[event.value];
   if (event.kind == EventKind::kUsesEnd) {
     CISTERN_CHECK(life == Life::kFreed);
     life = Life::kUnused;
+    walk.says_uses = true;
     return;
   }
   CISTERN_CHECK(life == Life::kLive);
@@ -77,7 +79,8 @@ void checkEvent(Walk& walk, std::size_t number) {
     walk.made_by.push_back(number);
     walk.live_bytes += event.value;
     CISTERN_CHECK(walk.live_bytes <= std::uint64_t{1} << 60);
-    if (walk.recording.has_addresses) CISTERN_CHECK(event.value == 0 || event.address != 0);
+    if (walk.recording.has_addresses)
+      CISTERN_CHECK(event.value == 0 || walk.recording.placeOf(event).address != 0);
   } else if (event.kind == EventKind::kFree || event.kind == EventKind::kUsesEnd) {
     checkEnd(walk, event);
   }
@@ -87,9 +90,11 @@ void checkEvent(Walk& walk, std::size_t number) {
 
 void audit(const Recording& recording) {
   checkTables(recording);
+  CISTERN_CHECK(recording.places.empty() || recording.places.size() == recording.events.size());
   Walk walk{recording, {}, {}};
   for (std::size_t i = 0; i < recording.events.size(); ++i) checkEvent(walk, i);
   CISTERN_CHECK(walk.lives.size() == recording.allocations);
+  CISTERN_CHECK(!walk.says_uses || recording.stream_uses != StreamUses::kNotSaid);
   CISTERN_CHECK(recording.first_recorded <= recording.events.size());
   CISTERN_CHECK(recording.has_reserved ==
                 std::any_of(recording.events.begin(), recording.events.end(), tellsReserved));

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "interop/recording/plain_text.hpp"
-#include "interop/trace/builder.hpp"
 
 namespace cistern::recording {
 
@@ -14,7 +13,8 @@ using trace::kMaxBytes;
 using trace::kMaxNotes;
 using trace::kMaxStreams;
 
-RecordingBuilder::RecordingBuilder(const trace::ErrorSite& site) : site_(site) {
+RecordingBuilder::RecordingBuilder(const trace::ErrorSite& site, trace::Detail detail)
+    : site_(site), keeps_all_(detail == trace::Detail::kAll) {
   pool_numbers_.emplace(PairKey{0, 0}, 0);
 }
 
@@ -26,10 +26,10 @@ void RecordingBuilder::require(std::uint64_t number, std::size_t end, std::strin
                          number));
 }
 
-void RecordingBuilder::require(const Whereabouts& where) const {
-  require(where.stack, recording_.stacks.size(), "stack");
-  require(where.label, recording_.labels.size(), "label");
-  require(where.pool, recording_.pools.size(), "pool");
+void RecordingBuilder::require(std::uint64_t stack, std::uint64_t label, std::uint64_t pool) const {
+  require(stack, recording_.stacks.size(), "stack");
+  require(label, recording_.labels.size(), "label");
+  require(pool, recording_.pools.size(), "pool");
 }
 
 void RecordingBuilder::requireRoom(std::size_t size, std::string_view what) const {
@@ -97,23 +97,31 @@ std::uint32_t RecordingBuilder::streamNumber(std::uint64_t stream) {
 Event& RecordingBuilder::push(EventKind kind, std::uint64_t value, std::uint64_t stream) {
   constexpr std::size_t kMostEvents = std::size_t{1} << 30;  // what Allocation::event holds
   if (recording_.events.size() >= kMostEvents) site_.fail("expected at most 2^30 events");
-  Event event;
-  event.kind = kind;
-  event.value = value;
-  event.time_us = now_us_;
-  event.stream = streamNumber(stream);
-  return recording_.events.emplace_back(event);
+  const std::uint32_t number = streamNumber(stream);
+  has_last_ = true;
+  if (!recording_.places.empty()) recording_.places.emplace_back();
+  return recording_.events.emplace_back(Event{now_us_, value, number, kind});
+}
+
+// Places cost nothing until one is known.
+void RecordingBuilder::putPlace(const Place& place) {
+  if (recording_.places.empty()) {
+    if (place == Place{}) return;
+    recording_.places.reserve(recording_.events.capacity());
+    recording_.places.resize(recording_.events.size());
+  }
+  recording_.places.back() = place;
 }
 
 std::uint64_t RecordingBuilder::allocate(std::uint64_t bytes, std::uint64_t stream,
-                                         const Whereabouts& where) {
+                                         const Place& place) {
   if (bytes > kMaxBytes) site_.fail(fmt::format("expected at most 2^60 bytes, found {}", bytes));
   if (bytes > kMaxBytes - live_bytes_) site_.fail("expected at most 2^60 bytes live at once");
-  require(where);
+  if (keeps_all_) require(place.stack, place.label, place.pool);
   push(EventKind::kAllocate, bytes, stream);
   allocations_.push_back({static_cast<std::uint32_t>(recording_.events.size() - 1) & 0x3fff'ffff,
                           static_cast<std::uint32_t>(State::kLive)});
-  setWhere(where);
+  if (keeps_all_) putPlace(place);
   live_bytes_ += bytes;
   return recording_.allocations++;
 }
@@ -127,12 +135,11 @@ RecordingBuilder::Allocation& RecordingBuilder::known(std::uint64_t allocation) 
   return allocations_[allocation];
 }
 
-Event& RecordingBuilder::pushOf(EventKind kind, std::uint64_t allocation) {
-  Event event = recording_.events[allocations_[allocation].event];
-  event.kind = kind;
-  event.value = allocation;
-  event.time_us = now_us_;
-  return recording_.events.emplace_back(event);
+void RecordingBuilder::pushOf(EventKind kind, std::uint64_t allocation) {
+  const std::size_t made = allocations_[allocation].event;
+  has_last_ = true;
+  recording_.events.push_back({now_us_, allocation, recording_.events[made].stream, kind});
+  if (!recording_.places.empty()) recording_.places.push_back(Place(recording_.places[made]));
 }
 
 void RecordingBuilder::free(std::uint64_t allocation) {
@@ -156,61 +163,80 @@ void RecordingBuilder::endUses(std::uint64_t allocation) {
   }
   used.state = static_cast<std::uint32_t>(State::kUnused) & 3;
   pushOf(EventKind::kUsesEnd, allocation);
-  if (recording_.stream_uses == trace::StreamUses::kNotSaid) {
-    recording_.stream_uses = trace::StreamUses::kRecorded;
+  if (recording_.stream_uses == StreamUses::kNotSaid) {
+    recording_.stream_uses = StreamUses::kRecorded;
   }
 }
 
-void RecordingBuilder::memory(EventKind kind, std::uint64_t address, std::uint64_t bytes,
+bool RecordingBuilder::memory(EventKind kind, std::uint64_t address, std::uint64_t bytes,
                               std::uint64_t stream, std::uint64_t pool, Location location) {
+  has_last_ = false;
+  if (!keeps_all_) return false;
   require(pool, recording_.pools.size(), "pool");
-  Event& event = push(kind, bytes, stream);
-  event.address = address;
-  event.pool = static_cast<std::uint32_t>(pool);
-  event.location = location;
+  push(kind, bytes, stream).location = location;
+  putPlace({address, 0, 0, static_cast<std::uint32_t>(pool)});
   recording_.has_reserved = true;
+  return true;
 }
 
-void RecordingBuilder::fail(std::uint64_t stream, const Whereabouts& where, Failure failure) {
-  require(where);
+bool RecordingBuilder::fail(std::uint64_t stream, const Place& place, Failure failure) {
+  has_last_ = false;
+  if (!keeps_all_) return false;
+  require(place.stack, place.label, place.pool);
   requireRoom(recording_.failures.size(), "failed requests");
-  Event& event = push(EventKind::kFailed, failure.requested, stream);
-  event.failure = static_cast<std::uint32_t>(recording_.failures.size());
+  push(EventKind::kFailed, failure.requested, stream);
+  Place with_failure = place;
+  with_failure.failure = static_cast<std::uint32_t>(recording_.failures.size());
+  putPlace(with_failure);
   recording_.failures.emplace_back();
-  setWhere(where);
   setFailure(std::move(failure));
+  return true;
 }
 
-void RecordingBuilder::mark(std::string text) {
+bool RecordingBuilder::mark(std::string text) {
+  has_last_ = false;
+  if (!keeps_all_) return false;
   requireRoom(recording_.marks.size(), "marks");
   push(EventKind::kMark, recording_.marks.size(), 0);
   recording_.marks.push_back(plainText(std::move(text)));
+  return true;
 }
+
+// ---- More of the last event ----
 
 void RecordingBuilder::setDelta(std::uint64_t delta_us) {
   if (delta_us > kLongestUs - now_us_) {
     site_.fail("expected a trace shorter than 2^60 microseconds");
   }
   now_us_ += delta_us;
-  recording_.events.back().time_us = now_us_;
+  if (has_last_) recording_.events.back().time_us = now_us_;
 }
 
-void RecordingBuilder::setWhere(const Whereabouts& where) {
-  require(where);
-  Event& event = recording_.events.back();
-  event.address = where.address;
-  event.stack = where.stack;
-  event.label = where.label;
-  event.pool = where.pool;
+void RecordingBuilder::setPlace(std::uint64_t address, std::uint64_t stack, std::uint64_t label,
+                                std::uint64_t pool) {
+  if (!keeps_all_) return;
+  require(stack, label, pool);
+  const Place& known = recording_.placeOf(recording_.events.back());
+  putPlace({address, static_cast<std::uint32_t>(stack), static_cast<std::uint32_t>(label),
+            static_cast<std::uint32_t>(pool), known.failure});
+}
+
+void RecordingBuilder::setLocation(Location location) {
+  if (has_last_) recording_.events.back().location = location;
+}
+
+void RecordingBuilder::setStaysMapped() {
+  if (has_last_) recording_.events.back().stays_mapped = true;
 }
 
 void RecordingBuilder::setFailure(Failure failure) {
+  if (!has_last_) return;
   Event& event = recording_.events.back();
   event.value = failure.requested;
   failure.advice = plainText(std::move(failure.advice));
   failure.device_error = plainText(std::move(failure.device_error));
   for (Unused& unused : failure.unused) unused.why = plainText(std::move(unused.why));
-  recording_.failures[event.failure] = std::move(failure);
+  recording_.failures[recording_.placeOf(event).failure] = std::move(failure);
 }
 
 // ---- The whole ----
@@ -246,8 +272,9 @@ Recording RecordingBuilder::finish() {
   }
   recording_.has_addresses =
       recording_.allocations > 0 &&
-      std::all_of(recording_.events.begin(), recording_.events.end(), [](const Event& event) {
-        return event.kind != EventKind::kAllocate || event.value == 0 || event.address != 0;
+      std::all_of(recording_.events.begin(), recording_.events.end(), [this](const Event& event) {
+        return event.kind != EventKind::kAllocate || event.value == 0 ||
+               recording_.placeOf(event).address != 0;
       });
   return std::move(recording_);
 }

@@ -11,6 +11,7 @@
 
 #include "interop/recording/recording_model.hpp"
 #include "interop/trace/hash.hpp"
+#include "interop/trace/read_limits.hpp"
 #include "interop/trace/trace_error.hpp"
 
 namespace cistern::recording {
@@ -19,20 +20,14 @@ namespace cistern::recording {
 /// has, and few enough for memory.
 inline constexpr std::size_t kMostRows = 1 << 20;
 
-/// The place of a block and who asked for it, in the recording's own numbers. 0: not known.
-struct Whereabouts {
-  std::uint64_t address = 0;
-  std::uint32_t stack = 0;
-  std::uint32_t label = 0;
-  std::uint32_t pool = 0;
-};
-
 /// A verb fails at the site, and then has changed nothing, if a number names nothing that was
 /// defined before.
 class RecordingBuilder {
  public:
-  /// `site` names the place of what is being added, and must outlive the builder.
-  explicit RecordingBuilder(const trace::ErrorSite& site);
+  /// `site` names the place of what is being added, and must outlive the builder. With kCalls it
+  /// passes over events that are no calls, and over places, so that only the time of these counts.
+  explicit RecordingBuilder(const trace::ErrorSite& site,
+                            trace::Detail detail = trace::Detail::kAll);
 
   // ---- Definitions. Each returns its number. ----
 
@@ -46,26 +41,32 @@ class RecordingBuilder {
   // ---- Events. `stream` is the format's own name for a stream, 0 for the default one. ----
 
   /// Returns the allocation's number. Fails beyond 2^60 bytes live.
-  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t stream, const Whereabouts& where = {});
+  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t stream, const Place& place = {});
   void free(std::uint64_t allocation);
   void endUses(std::uint64_t allocation);
+
+  // These return whether the recording has the event: with kCalls it has not.
+
   /// Pre: kind is one of kReserve, kRelease, kMap, kUnmap.
-  void memory(EventKind kind, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream,
+  bool memory(EventKind kind, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream,
               std::uint64_t pool, Location location = Location::kDevice);
   /// `failure.requested` is the size of the event.
-  void fail(std::uint64_t stream, const Whereabouts& where, Failure failure);
-  void mark(std::string text);
+  bool fail(std::uint64_t stream, const Place& place, Failure failure);
+  bool mark(std::string text);
 
-  /// Says that the last event came `delta_us` after the one before it. Pre: there is one, and this
-  /// was not said of it yet. Events of which it is not said come at once.
+  // ---- More of the event that came last, for formats that say it later. ----
+
+  /// It came `delta_us` after the one before it. Pre: there is one, and this was not said of it
+  /// yet. Events of which it is not said come at once.
   void setDelta(std::uint64_t delta_us);
-  /// Says more of the last event. Pre: it is no kFree, kUsesEnd or kMark.
-  void setWhere(const Whereabouts& where);
-  /// Says more of the last event. Pre: it is one of memory().
-  void setLocation(Location location) { recording_.events.back().location = location; }
-  /// Says more of the last event. Pre: it is a kMap or kUnmap.
-  void setStaysMapped() { recording_.events.back().stays_mapped = true; }
-  /// Says more of the last event. Pre: it is a failed request.
+  /// Pre: it is no kFree, kUsesEnd or kMark.
+  void setPlace(std::uint64_t address, std::uint64_t stack, std::uint64_t label,
+                std::uint64_t pool);
+  /// Pre: it is one of memory().
+  void setLocation(Location location);
+  /// Pre: it is a kMap or kUnmap.
+  void setStaysMapped();
+  /// Pre: it is a failed request.
   void setFailure(Failure failure);
 
   // ---- The whole ----
@@ -73,15 +74,20 @@ class RecordingBuilder {
   void rename(std::string name);
   void setDevice(std::string device);
   void setSource(Source source) { recording_.source = source; }
-  void setStreamUses(trace::StreamUses uses) { recording_.stream_uses = uses; }
+  void setStreamUses(StreamUses uses) { recording_.stream_uses = uses; }
   /// So many events, of those that are or will be there, tell what was there before.
-  void setFirstRecorded(std::uint64_t events) { recording_.first_recorded = events; }
+  void setFirstRecorded(std::uint64_t events) {
+    if (keeps_all_) recording_.first_recorded = events;
+  }
   /// Beyond trace::kMaxNotes it is dropped.
   void note(std::string text);
   /// Makes room for so many events. A guess that is too high costs address space alone.
   void expectEvents(std::size_t count) { recording_.events.reserve(count); }
-  /// The program's own name of a stream, if that is not the one that events had.
-  void nameStream(std::uint64_t stream, std::uint64_t name) { own_names_[stream] = name; }
+  /// The program's own name of a stream, if that is not the one that events had. A replay says of
+  /// streams what the file says of events, so kCalls passes over it.
+  void nameStream(std::uint64_t stream, std::uint64_t name) {
+    if (keeps_all_) own_names_[stream] = name;
+  }
 
   /// The recording so far.
   const Recording& soFar() const { return recording_; }
@@ -108,15 +114,18 @@ class RecordingBuilder {
   using Numbers = std::unordered_map<Key, std::uint32_t, Hash>;
 
   Event& push(EventKind kind, std::uint64_t value, std::uint64_t stream);
-  Event& pushOf(EventKind kind, std::uint64_t allocation);
+  void pushOf(EventKind kind, std::uint64_t allocation);
   Allocation& known(std::uint64_t allocation);
   std::uint32_t streamNumber(std::uint64_t stream);
   void require(std::uint64_t number, std::size_t end, std::string_view what) const;
   void requireRoom(std::size_t size, std::string_view what) const;
-  void require(const Whereabouts& where) const;
+  void require(std::uint64_t stack, std::uint64_t label, std::uint64_t pool) const;
+  void putPlace(const Place& place);
   void countTimes();
 
   const trace::ErrorSite& site_;
+  const bool keeps_all_;
+  bool has_last_ = false;  // the event that came last is the recording's last
   Recording recording_;
   std::vector<Allocation> allocations_;
   std::uint64_t live_bytes_ = 0;

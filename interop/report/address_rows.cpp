@@ -16,8 +16,9 @@ struct Extent {
 std::vector<Extent> extentsOf(const Study& study) {
   std::vector<Extent> extents;
   for (const recording::Event& event : study.recorded().events) {
-    if (takesMemory(event) && event.value != 0)
-      extents.push_back({event.address, recording::endOf(event.address, event.value)});
+    if (!takesMemory(event) || event.value == 0) continue;
+    const std::uint64_t begin = study.recorded().placeOf(event).address;
+    extents.push_back({begin, recording::endOf(begin, event.value)});
   }
   if (study.recorded().has_reserved) return extents;
   for (const Life& life : study.lives)

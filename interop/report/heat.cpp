@@ -79,8 +79,9 @@ class HeatMap {
     in_use_.apply(
         number, [&](const Life& life) { used_.add(life.address, takenBytes(life.bytes)); },
         [&](const Life& life) { used_.remove(life.address, takenBytes(life.bytes)); });
-    if (takesMemory(event)) mapped_.add(event.address, event.value);
-    if (givesMemoryBack(event)) mapped_.remove(event.address, event.value);
+    const std::uint64_t address = study_.recorded().placeOf(event).address;
+    if (takesMemory(event)) mapped_.add(address, event.value);
+    if (givesMemoryBack(event)) mapped_.remove(address, event.value);
   }
   json partsJson() const {
     json parts = json::array();

@@ -7,9 +7,10 @@ namespace {
 
 constexpr std::uint64_t kGranule = 512;
 
-Life bornAt(const recording::Event& event, std::uint32_t number, std::uint32_t events) {
-  return {event.value, event.address, number,     events,      events,
-          event.stack, event.label,   event.pool, event.stream};
+Life bornAt(const recording::Event& event, const recording::Place& place, std::uint32_t number,
+            std::uint32_t events) {
+  return {event.value, place.address, number,     events,      events,
+          place.stack, place.label,   place.pool, event.stream};
 }
 
 }  // namespace
@@ -21,7 +22,8 @@ std::vector<Life> livesOf(const recording::Recording& recording) {
   const auto events = std::uint32_t(recording.events.size());
   for (std::uint32_t number = 0; number < events; ++number) {
     const recording::Event& event = recording.events[number];
-    if (event.kind == EventKind::kAllocate) lives.push_back(bornAt(event, number, events));
+    if (event.kind == EventKind::kAllocate)
+      lives.push_back(bornAt(event, recording.placeOf(event), number, events));
     if (event.kind == EventKind::kFree)
       lives[event.value].freed = lives[event.value].ended = number;
     if (event.kind == EventKind::kUsesEnd) lives[event.value].ended = number;

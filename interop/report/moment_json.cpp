@@ -31,8 +31,9 @@ class MomentStory {
     if (knowsPlaces()) reserved_ = reservedAfter(study.recorded(), moment.done);
     if (!moment.failure) return;
     const recording::Event& event = study.recorded().events[*moment.failure];
-    request_ = {event.value, event.stream, event.pool, event.label, event.stack};
-    failure_ = study.recorded().failures[event.failure];
+    const recording::Place& place = study.recorded().placeOf(event);
+    request_ = {event.value, event.stream, place.pool, place.label, place.stack};
+    failure_ = study.recorded().failures[place.failure];
   }
 
   json tell() {

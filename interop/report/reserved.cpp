@@ -4,8 +4,6 @@
 
 namespace cistern::report {
 
-using recording::EventKind;
-
 std::uint64_t reservedBytesAfter(const recording::Recording& recording, std::uint64_t done) {
   ReservedBytes reserved;
   for (std::uint64_t number = 0; number < done; ++number) reserved.apply(recording.events[number]);
@@ -25,11 +23,7 @@ std::uint64_t mostOnHost(const recording::Recording& recording) {
 recording::ReservedRanges reservedAfter(const recording::Recording& recording, std::uint64_t done) {
   recording::ReservedRanges ranges;
   for (std::uint64_t number = 0; number < done; ++number) {
-    const recording::Event& event = recording.events[number];
-    const std::uint64_t end = recording::endOf(event.address, event.value);
-    if (takesMemory(event))
-      ranges.add({event.address, end, event.stream, event.pool, event.kind == EventKind::kMap});
-    if (givesMemoryBack(event)) ranges.remove(event.address, end);
+    applyTo(ranges, recording, recording.events[number]);
   }
   return ranges;
 }

@@ -9,14 +9,6 @@
 
 namespace cistern::report {
 
-/// Whether an event takes memory, the device's or the host's, or puts some behind addresses.
-inline bool takesMemory(const recording::Event& event) {
-  return event.kind == recording::EventKind::kReserve || event.kind == recording::EventKind::kMap;
-}
-/// Whether an event gives memory back, or takes it away from addresses.
-inline bool givesMemoryBack(const recording::Event& event) {
-  return event.kind == recording::EventKind::kRelease || event.kind == recording::EventKind::kUnmap;
-}
 /// Whether the allocator called the device for the event: it made a page or a segment, moved a
 /// page, or gave one back.
 inline bool isMemoryCall(const recording::Event& event) {

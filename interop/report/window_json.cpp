@@ -134,22 +134,23 @@ class WindowStory {
     }
   }
   void addPlace(const Event& event, std::uint64_t bytes, std::uint32_t block) {
-    addAddress(event.address);
-    addFacts(event, bytes, block);
+    const recording::Place& place = study_.recorded().placeOf(event);
+    addAddress(place.address);
+    addFacts(place, event.stream, bytes, block);
   }
-  void addFacts(const Event& event, std::uint64_t bytes, std::uint32_t block) {
+  void addFacts(const recording::Place& place, std::uint32_t stream, std::uint64_t bytes,
+                std::uint32_t block) {
     events_.bytes.push_back(bytes);
-    events_.stack.push_back(event.stack);
-    events_.label.push_back(event.label);
-    events_.pool.push_back(event.pool);
-    events_.stream.push_back(event.stream);
+    events_.stack.push_back(place.stack);
+    events_.label.push_back(place.label);
+    events_.pool.push_back(place.pool);
+    events_.stream.push_back(stream);
     events_.block.push_back(block);
   }
   /// The block has its facts already: to repeat them would take a third of the page.
   void addBlock(std::uint64_t allocation) {
-    const Event nothing;
     addAddress(last_address_);
-    addFacts(nothing, 0, blockOf(allocation));
+    addFacts({}, 0, 0, blockOf(allocation));
   }
   void addAddress(std::uint64_t address) {
     events_.address.push_back(std::int64_t(address - last_address_));

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "interop/trace/readers.hpp"
+#include "interop/trace/text_cursor.hpp"
 #include "interop/trace/trace_error.hpp"
 
 namespace cistern::trace {
@@ -62,6 +62,18 @@ std::string hintFor(std::string_view start) {
 }
 
 }  // namespace
+
+bool looksLikeRmmHeader(std::string_view line) {
+  constexpr std::ptrdiff_t kMost = 4;
+  const std::string no_file;
+  TextCursor cursor(line, no_file);
+  if (!cursor.nextLine()) return false;
+  std::ptrdiff_t known = 0;
+  while (!cursor.atLineEnd()) {
+    known += std::count(kRmmColumns.begin(), kRmmColumns.end(), cursor.field(','));
+  }
+  return known >= kMost;
+}
 
 Format formatOf(std::string_view start, const std::string& file) {
   if (looksLikePickle(start)) return Format::kPytorch;

@@ -1,6 +1,7 @@
 // Tells the formats of traces apart by the beginning of a file.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,6 +10,12 @@
 namespace cistern::trace {
 
 enum class Format : std::uint8_t { kCistern, kRmm, kPytorch, kSnapshot };
+
+/// The columns of an RMM log, which its first line names.
+inline constexpr std::array<std::string_view, 6> kRmmColumns{"Thread",  "Time", "Action",
+                                                             "Pointer", "Size", "Stream"};
+/// Whether a line is that header, or meant to be: it names most of the columns.
+bool looksLikeRmmHeader(std::string_view line);
 
 /// So many bytes of a file tell its format, whatever follows.
 inline constexpr std::size_t kFormatBytes = 8192;

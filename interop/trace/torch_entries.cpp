@@ -4,8 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "interop/trace/builder.hpp"
-#include "interop/trace/stream_handles.hpp"
+#include "interop/trace/read_limits.hpp"
 
 namespace cistern::trace {
 namespace {
@@ -41,8 +40,8 @@ bool isMemory(SnapshotAction action) {
 }
 
 // Replays need the program's own calls alone.
-bool isNeeded(SnapshotAction action, SnapshotDetail detail) {
-  if (detail == SnapshotDetail::kAll) return true;
+bool isNeeded(SnapshotAction action, Detail detail) {
+  if (detail == Detail::kAll) return true;
   return action >= SnapshotAction::kAlloc && action <= SnapshotAction::kFreeCompleted;
 }
 
@@ -98,7 +97,7 @@ SnapshotEntry EntryReader::read(PickleDocument& document, ValueId dict) {
     entry.time_us = timeOf(document, dict);
   }
   entry.stack = stackOf(document, dict);
-  if (detail_ == SnapshotDetail::kAll) {
+  if (detail_ == Detail::kAll) {
     entry.label = labelOf(document, dict) & 0x0fff'ffff;
     entry.pool = poolOf(document, dict, "pool_id");
   }
@@ -153,7 +152,7 @@ std::uint32_t EntryReader::stackOf(PickleDocument& document, ValueId dict) {
     fields_.countOdd("frames");
     return 0;
   }
-  const bool all = detail_ == SnapshotDetail::kAll;
+  const bool all = detail_ == Detail::kAll;
   const std::uint32_t stack = all ? stackOfFrames(document, *found) : 0;
   document.take(*found, stack);
   return stack;

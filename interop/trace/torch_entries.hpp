@@ -16,7 +16,7 @@ namespace cistern::trace {
 class EntryReader final : public ItemTaker {
  public:
   /// `file` must outlive it.
-  EntryReader(const std::string& file, SnapshotDetail detail) : fields_(file), detail_(detail) {}
+  EntryReader(const std::string& file, Detail detail) : fields_(file), detail_(detail) {}
 
   bool take(PickleDocument& document, ValueId list, ValueId dict) override;
 
@@ -46,7 +46,7 @@ class EntryReader final : public ItemTaker {
   std::uint32_t labelOf(const PickleDocument& document, ValueId dict);
 
   SnapshotFields fields_;
-  const SnapshotDetail detail_;
+  const Detail detail_;
   TableFiller tables_;
   std::size_t charged_ = 0;  // of their bytes, those that the document counts
   std::unordered_map<ValueId, std::deque<SnapshotEntry>> taken_;  // by list

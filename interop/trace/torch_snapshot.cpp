@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "interop/trace/builder.hpp"
 #include "interop/trace/hash.hpp"
+#include "interop/trace/read_limits.hpp"
 #include "interop/trace/torch_entries.hpp"
 #include "interop/trace/unpickle.hpp"
 
@@ -24,13 +24,13 @@ namespace {
 
 class SnapshotReader {
  public:
-  SnapshotReader(ByteSource& source, const std::string& file, SnapshotDetail detail)
+  SnapshotReader(ByteSource& source, const std::string& file, Detail detail)
       : detail_(detail), entries_(file, detail), document_(unpickle(source, file, &entries_)) {}
 
   Snapshot read() {
     readTraces();
     readSegments();
-    if (detail_ == SnapshotDetail::kAll) readAnnotations();
+    if (detail_ == Detail::kAll) readAnnotations();
     Snapshot snapshot;
     snapshot.notes = entries_.notes();
     snapshot.tables = entries_.finishTables();
@@ -55,7 +55,7 @@ class SnapshotReader {
     fields().fail("expected each entry once, found one that stands in several places");
   }
 
-  const SnapshotDetail detail_;
+  const Detail detail_;
   EntryReader entries_;
   PickleDocument document_;
   std::map<std::uint32_t, DeviceHistory> devices_;
@@ -131,7 +131,7 @@ void SnapshotReader::readSegment(ValueId segment) {
   at.address = fields().bits(document_, segment, "address");
   (void)fields().bits(document_, segment, "stream");
   at.stream = entries_.streamOf(document_, segment);
-  if (detail_ == SnapshotDetail::kAll) {
+  if (detail_ == Detail::kAll) {
     at.pool = entries_.poolOf(document_, segment, "segment_pool_id");
   }
   const std::uint64_t begin = at.address;
@@ -221,7 +221,7 @@ void SnapshotReader::readAnnotation(ValueId annotation) {
 
 std::string gpuName(std::uint32_t device) { return fmt::format("cuda:{}", device); }
 
-Snapshot readSnapshot(ByteSource& source, const std::string& file, SnapshotDetail detail) {
+Snapshot readSnapshot(ByteSource& source, const std::string& file, Detail detail) {
   return SnapshotReader(source, file, detail).read();
 }
 

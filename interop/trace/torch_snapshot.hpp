@@ -1,6 +1,6 @@
-// The parts of a PyTorch memory snapshot that make traces and recordings: each device's recorded
+// The parts of a PyTorch memory snapshot that make recordings: each device's recorded
 // events, and the segments and blocks that were there at its end. Read next: torch_entries.hpp,
-// which takes the events out of the pickle, and torch_replay.hpp, which brings them in order.
+// which takes the events out of the pickle. recording/torch_history.hpp brings them in order.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "interop/trace/byte_source.hpp"
+#include "interop/trace/read_limits.hpp"
 #include "interop/trace/torch_tables.hpp"
 
 namespace cistern::trace {
@@ -88,12 +89,6 @@ struct Snapshot {
   std::vector<std::string> notes;      ///< for people: what is odd in the file
 };
 
-/// How much of a snapshot is read.
-enum class SnapshotDetail : std::uint8_t {
-  kCalls,  ///< what a replay needs: stacks, labels and pools stay 0
-  kAll,
-};
-
 /// "cuda:1", as PyTorch calls a GPU.
 std::string gpuName(std::uint32_t device);
 
@@ -103,8 +98,8 @@ inline constexpr const char* kHowToRecordPytorch =
     "the "
     "steps, and _dump_snapshot after them";
 
-/// Reads a pickle. Throws TraceError naming the entry that is not as PyTorch writes it, or the
-/// offset where the pickle is malformed.
-Snapshot readSnapshot(ByteSource& source, const std::string& file, SnapshotDetail detail);
+/// Reads a pickle. With Detail::kCalls stacks, labels and pools stay 0. Throws TraceError naming
+/// the entry that is not as PyTorch writes it, or the offset where the pickle is malformed.
+Snapshot readSnapshot(ByteSource& source, const std::string& file, Detail detail);
 
 }  // namespace cistern::trace

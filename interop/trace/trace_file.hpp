@@ -9,7 +9,7 @@
 
 #include "interop/trace/byte_source.hpp"
 #include "interop/trace/format.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/trace/read_limits.hpp"
 
 namespace cistern::trace {
 

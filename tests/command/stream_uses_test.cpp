@@ -8,7 +8,7 @@
 
 #include "allocator/base/bytes.hpp"
 #include "interop/command/replay/script.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/recording/read_recording.hpp"
 #include "tests/command/command.hpp"
 #include "tests/support/catch.hpp"
 
@@ -85,7 +85,8 @@ TEST_CASE("a block that is used to the end of a trace is freed after it") {
 }
 
 TEST_CASE("a slot serves another block when the uses of its own have ended") {
-  const command::Script script = command::makeScript(trace::parseTrace(kUsed, "t"));
+  const command::Script script =
+      command::makeScript(recording::parseFile(kUsed, "t", trace::Detail::kCalls).recordings.at(0));
   using Kind = command::StepKind;
   std::vector<Kind> kinds;
   for (const command::Step& step : script.steps) kinds.push_back(step.kind);

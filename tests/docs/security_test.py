@@ -66,7 +66,7 @@ elsewhere("It loads nothing from", BUILD, "test_a_file_that_others_may_write_is_
 elsewhere("A relative `XDG_CACHE_HOME`", BUILD, "test_a_relative_xdg_cache_home_is_ignored")
 elsewhere("Such a program is told", RIGHTS, "test_a_program_with_rights_of_another_user_is_not_told_where_to_write")
 elsewhere("`python -m cistern.torch` takes", SCRIPT, "test_nothing_of_the_current_folder_is_imported")
-elsewhere("A trace is not trusted", "tests/trace/fuzz_test.cpp", "a damaged trace in Cistern's format is read or refused")
+elsewhere("A trace is not trusted", "tests/recording/calls_fuzz_test.cpp", "a damaged trace in Cistern's format is read or refused")
 elsewhere("An answer over the socket", STRANGERS, "an answer that makes no sense is refused, and its descriptors are")
 
 

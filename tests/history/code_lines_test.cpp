@@ -45,7 +45,8 @@ TEST_CASE("the line of a program that leaks is named") {
   recording::audit(read[0]);
   std::vector<std::uint32_t> living;
   for (const Event& event : read[0].events) {
-    if (event.kind == EventKind::kAllocate && event.value == 7000) living.push_back(event.stack);
+    if (event.kind == EventKind::kAllocate && event.value == 7000)
+      living.push_back(read[0].placeOf(event).stack);
   }
   REQUIRE(living.size() == 3);
   const Frame& inner = read[0].frames[read[0].stacks[living[0]].frame];

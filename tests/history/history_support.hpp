@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "interop/recording/read_recording.hpp"
+#include "interop/trace/trace_error.hpp"
 #include "tests/engine/engine_support.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/temporary_file.hpp"
@@ -60,13 +61,14 @@ inline Picture pictureOf(const recording::Recording& of) {
   Picture picture;
   std::vector<Address> allocations;
   for (const recording::Event& event : of.events) {
+    const Address address = of.placeOf(event).address;
     const auto reserved = [&](const auto& change) {
-      eachPiece(event.address, event.address + event.value, change);
+      eachPiece(address, address + event.value, change);
     };
     switch (event.kind) {
       case EventKind::kAllocate:
-        CHECK(picture.living.emplace(event.address, event.value).second);
-        allocations.push_back(event.address);
+        CHECK(picture.living.emplace(address, event.value).second);
+        allocations.push_back(address);
         break;
       case EventKind::kFree:
         CHECK(picture.living.erase(allocations[event.value]) == 1);

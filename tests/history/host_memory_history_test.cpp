@@ -55,7 +55,7 @@ void check(TwoPlaces& of, const Recording& read) {
   CHECK(reservedAt(read, Location::kDevice) == std::uint64_t(stats[Stat::kReservedBytes].current));
   for (const Event& event : read.events) {
     if (event.kind != EventKind::kMap && event.kind != EventKind::kUnmap) continue;
-    const bool host = read.pools[event.pool].uid == of.host.id().uid;
+    const bool host = read.pools[read.placeOf(event).pool].uid == of.host.id().uid;
     CHECK((event.location == Location::kHost) == host);
   }
 }
@@ -124,7 +124,7 @@ TEST_CASE("a file of a history with host memory is read whole, and replays", "[h
   of.takeBoth();
   of.rig.allocator.stopHistory();
   check(of, readOne(file.path()));
-  CHECK(trace::readTrace(file.path()).allocations == 4);
+  CHECK(recording::readCalls(file.path()).recordings.at(0).allocations == 4);
 }
 
 TEST_CASE("a request for host memory that fails has no figures of the device", "[history][host]") {

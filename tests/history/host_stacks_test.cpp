@@ -49,7 +49,7 @@ TEST_CASE("an allocation has its stack, and equal stacks are one") {
   const Recording& read = all[0];
   std::vector<std::uint32_t> stacks;
   for (const Event& event : read.events) {
-    if (event.kind == EventKind::kAllocate) stacks.push_back(event.stack);
+    if (event.kind == EventKind::kAllocate) stacks.push_back(read.placeOf(event).stack);
   }
   REQUIRE(stacks.size() == 4);
   CHECK(stacks[0] != 0);
@@ -136,7 +136,7 @@ TEST_CASE("a stack that was gathered for one recording has no number in the next
   void* const block = rig.allocator.allocate(1000, Stream{});
   const Recording read = dumped(rig.allocator);
   REQUIRE(read.allocations == 1);
-  CHECK(framesOf(read, read.events.back().stack).empty());
+  CHECK(framesOf(read, read.placeOf(read.events.back()).stack).empty());
   rig.allocator.free(block);
 }
 

@@ -71,8 +71,8 @@ TEST_CASE("a dump of a failure says what lives, what was asked for, and how to d
   CHECK(read.failures[0].requested == 41 * kMiB);
   const recording::Event& failed = read.events.back();
   CHECK(failed.kind == EventKind::kFailed);
-  CHECK(failed.stack != 0);
-  CHECK(read.labels[failed.label].name == "attention");
+  CHECK(read.placeOf(failed).stack != 0);
+  CHECK(read.labels[read.placeOf(failed).label].name == "attention");
   CHECK(pictureOf(read).living.begin()->second == 40 * kMiB);
 }
 

@@ -1,5 +1,6 @@
 // A history says what the allocator's snapshot says, with what came before it.
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "cistern/pool.hpp"
@@ -16,8 +17,8 @@ std::size_t count(const Recording& of, EventKind kind) {
   return std::size_t(std::ranges::count(of.events, kind, &Event::kind));
 }
 /// Those that are not of what was there before.
-std::vector<Event> recorded(const Recording& of) {
-  return {of.events.begin() + std::ptrdiff_t(of.first_recorded), of.events.end()};
+std::span<const Event> recorded(const Recording& of) {
+  return std::span(of.events).subspan(of.first_recorded);
 }
 
 HistorySettings ring(std::uint64_t most_events = 100'000) {
@@ -56,13 +57,14 @@ TEST_CASE("allocations and frees are events, in order, also those that caches wo
   rig.allocator.free(before);
   rig.allocator.free(one);
   void* const again = rig.allocator.allocate(400, Stream{});
-  const std::vector<Event> events = recorded(dumped(rig.allocator));
+  const Recording read = dumped(rig.allocator);
+  const std::span<const Event> events = recorded(read);
   REQUIRE(events.size() == 4);
   CHECK(events[0].kind == EventKind::kAllocate);
   CHECK(events[0].value == 512);
-  CHECK(events[0].address == toAddress(one));
+  CHECK(read.placeOf(events[0]).address == toAddress(one));
   CHECK(events[1].kind == EventKind::kFree);
-  CHECK(events[1].address == toAddress(before));
+  CHECK(read.placeOf(events[1]).address == toAddress(before));
   CHECK(events[2].kind == EventKind::kFree);
   CHECK(events[3].value == 400);
   checkSame(rig);
@@ -118,7 +120,7 @@ TEST_CASE("a block that other streams use has its end of uses") {
   rig.allocator.emptyCache();
   const Recording read = dumped(rig.allocator);
   CHECK(count(read, EventKind::kUsesEnd) == 1);
-  CHECK(read.stream_uses == trace::StreamUses::kRecorded);
+  CHECK(read.stream_uses == recording::StreamUses::kRecorded);
   checkSame(rig);
 }
 
@@ -187,7 +189,8 @@ TEST_CASE("blocks have the labels of the scopes that they were allocated in") {
   const Recording read = dumped(rig.allocator);
   std::vector<std::string> names;
   for (const Event& event : recorded(read)) {
-    if (event.kind == EventKind::kAllocate) names.push_back(read.labels[event.label].name);
+    if (event.kind == EventKind::kAllocate)
+      names.push_back(read.labels[read.placeOf(event).label].name);
   }
   CHECK(names == std::vector<std::string>{"run", "layer", "pushed", "layer"});
   CHECK(read.labels.size() == 4);
@@ -232,7 +235,7 @@ TEST_CASE("blocks have the pool that they were allocated in") {
   const Recording read = dumped(rig.allocator);
   const auto of = std::ranges::find(read.events, EventKind::kAllocate, &Event::kind);
   REQUIRE(of != read.events.end());
-  CHECK(read.pools[of->pool].uid == pool.id().uid);
+  CHECK(read.pools[read.placeOf(*of).pool].uid == pool.id().uid);
   checkSame(rig);
   rig.allocator.free(block);
   checkSame(rig);

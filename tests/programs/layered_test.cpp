@@ -20,19 +20,20 @@ struct Lives {
   std::map<std::uint64_t, std::vector<std::size_t>> allocated, freed;
 };
 
-Lives livesOf(const trace::Trace& trace) {
+Lives livesOf(const recording::Recording& trace) {
   Lives lives;
   std::vector<std::uint64_t> sizes;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
-    const trace::TraceEvent& event = trace.events[i];
-    if (event.isAllocation()) sizes.push_back(event.value);
-    (event.isAllocation() ? lives.allocated[event.value] : lives.freed[sizes[event.value]])
+    const recording::Event& event = trace.events[i];
+    if (event.kind == recording::EventKind::kAllocate) sizes.push_back(event.value);
+    (event.kind == recording::EventKind::kAllocate ? lives.allocated[event.value]
+                                                   : lives.freed[sizes[event.value]])
         .push_back(i);
   }
   return lives;
 }
 
-trace::Trace trained(Gradients gradients, int steps) {
+recording::Recording trained(Gradients gradients, int steps) {
   Random random(1);
   Program program(random, 10);
   LayeredNetwork network(program, twoLayers(gradients));

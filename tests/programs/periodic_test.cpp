@@ -9,7 +9,7 @@
 namespace cistern::programs::testing {
 namespace {
 
-trace::Trace programOf(std::string_view name) { return generate(parseRecipes(name).at(0)); }
+recording::Recording programOf(std::string_view name) { return generate(parseRecipes(name).at(0)); }
 
 /// An event by which a repetition is known: the bytes of an allocation, or of a free how many
 /// allocations came since its own.
@@ -19,13 +19,14 @@ struct Sign {
   friend bool operator==(const Sign&, const Sign&) = default;
 };
 
-std::vector<Sign> signsOf(const trace::Trace& trace) {
+std::vector<Sign> signsOf(const recording::Recording& trace) {
   std::vector<Sign> signs;
   std::uint64_t allocations = 0;
-  for (const trace::TraceEvent& event : trace.events) {
-    allocations += event.isAllocation();
+  for (const recording::Event& event : trace.events) {
+    allocations += event.kind == recording::EventKind::kAllocate;
     signs.push_back(
-        {event.isAllocation(), event.isAllocation() ? event.value : allocations - event.value});
+        {event.kind == recording::EventKind::kAllocate,
+         event.kind == recording::EventKind::kAllocate ? event.value : allocations - event.value});
   }
   return signs;
 }
@@ -56,10 +57,10 @@ struct Survivors {
 };
 
 /// Of the period before the last: those that were freed after their successors' allocation.
-Survivors survivorsOf(const trace::Trace& trace, std::size_t period) {
+Survivors survivorsOf(const recording::Recording& trace, std::size_t period) {
   std::vector<std::size_t> allocated, freed(trace.allocations, trace.events.size());
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
-    if (trace.events[i].isAllocation()) {
+    if (trace.events[i].kind == recording::EventKind::kAllocate) {
       allocated.push_back(i);
     } else {
       freed[trace.events[i].value] = i;
@@ -83,7 +84,7 @@ TEST_CASE("a periodic program repeats itself exactly to its end") {
   int many_steps = 0, one_step = 0;
   for (const Recipe& recipe : parseRecipes(test::kSlowBuild ? "periodic:0-9" : "periodic:0-29")) {
     INFO(recipe.name());
-    const trace::Trace trace = generate(recipe);
+    const recording::Recording trace = generate(recipe);
     const std::vector<Sign> signs = signsOf(trace);
     const std::size_t period = periodOf(signs, signs.size() * 2 / 3);
     CHECK(period <= signs.size() / 3);
@@ -102,7 +103,7 @@ TEST_CASE("some tensors of a step outlive their successors, in some programs the
   int seen = 0, largest = 0;
   for (const Recipe& recipe : parseRecipes(test::kSlowBuild ? "periodic:16-18" : "periodic:0-29")) {
     INFO(recipe.name());
-    const trace::Trace trace = generate(recipe);
+    const recording::Recording trace = generate(recipe);
     const std::vector<Sign> signs = signsOf(trace);
     const std::size_t period = periodOf(signs, signs.size() * 2 / 3);
     const Survivors survivors = survivorsOf(trace, period);
@@ -119,25 +120,27 @@ TEST_CASE("some tensors of a step outlive their successors, in some programs the
 }
 
 TEST_CASE("a longer program begins as a shorter one") {
-  const trace::Trace usual = programOf("periodic:5"), longer = programOf("periodic:5:steps=200");
-  trace::audit(longer);
-  CHECK(usual == programOf("periodic:5:steps=60"));
+  const recording::Recording usual = programOf("periodic:5"),
+                             longer = programOf("periodic:5:steps=200");
+  audit(longer);
+  CHECK(usual.events == programOf("periodic:5:steps=60").events);
   CHECK(longer.name == "periodic:5:steps=200");
   REQUIRE(longer.events.size() > 3 * usual.events.size());
   CHECK(std::equal(usual.events.begin(), usual.events.end(), longer.events.begin()));
-  CHECK(longer.peak_requested_bytes == usual.peak_requested_bytes);
+  CHECK(peakRequested(longer) == peakRequested(usual));
 }
 
 TEST_CASE("a twin with jitter has the allocations of its program") {
-  const auto sizes_of = [](const trace::Trace& trace) {
+  const auto sizes_of = [](const recording::Recording& trace) {
     std::vector<std::uint64_t> sizes;
-    for (const trace::TraceEvent& event : trace.events) {
-      if (event.isAllocation()) sizes.push_back(event.value);
+    for (const recording::Event& event : trace.events) {
+      if (event.kind == recording::EventKind::kAllocate) sizes.push_back(event.value);
     }
     return sizes;
   };
-  const trace::Trace program = programOf("periodic:5"), twin = programOf("periodic:5:jitter=25");
-  trace::audit(twin);
+  const recording::Recording program = programOf("periodic:5"),
+                             twin = programOf("periodic:5:jitter=25");
+  audit(twin);
   CHECK(twin.name == "periodic:5:jitter=25");
   CHECK(sizes_of(twin) == sizes_of(program));
   CHECK(signsOf(twin) != signsOf(program));

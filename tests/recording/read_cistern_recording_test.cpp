@@ -1,6 +1,6 @@
 #include <fstream>
 
-#include "interop/recording/trace_of.hpp"
+#include "tests/recording/calls_testing.hpp"
 #include "tests/recording/recording_testing.hpp"
 #include "tests/support/catch.hpp"
 
@@ -60,12 +60,14 @@ TEST_CASE("a recording keeps its events in order, each with its time and place")
   CHECK(r.events[0].kind == EventKind::kReserve);
   CHECK(r.events[0].value == 2'097'152);
   const Event& made = r.events[1];
-  CHECK((made.address == 0x7f0000 && made.stack == 2 && made.label == 2 && made.pool == 1));
+  CHECK((r.placeOf(made).address == 0x7f0000 && r.placeOf(made).stack == 2 &&
+         r.placeOf(made).label == 2 && r.placeOf(made).pool == 1));
   CHECK(r.events[2].stream == 1);
   CHECK(r.events[3].kind == EventKind::kMark);
   CHECK(r.events[3].time_us == 15);
   const Event& freed = r.events[4];
-  CHECK((freed.value == 0 && freed.address == 0x7f0000 && freed.stack == 2 && freed.pool == 1));
+  CHECK((freed.value == 0 && r.placeOf(freed).address == 0x7f0000 && r.placeOf(freed).stack == 2 &&
+         r.placeOf(freed).pool == 1));
   CHECK(r.events[5].kind == EventKind::kUsesEnd);
   CHECK(r.events[6].kind == EventKind::kUnmap);
   CHECK(r.events[7].kind == EventKind::kFailed);
@@ -85,7 +87,7 @@ TEST_CASE("a recording says which memory lies in the host's") {
   REQUIRE(r.events.size() == 4);
   CHECK(r.events[0].location == Location::kDevice);
   CHECK(r.events[1].location == Location::kHost);
-  CHECK((r.events[1].address == 0x2000 && r.events[1].time_us == 3));
+  CHECK((r.placeOf(r.events[1]).address == 0x2000 && r.events[1].time_us == 3));
   CHECK(r.events[3].location == Location::kHost);
   CHECK(complaint("#\nr map 1000 4096 0 0 0 disk\na 1 0 0\n") ==
         "t:2:23: expected 'host', 'stays', or the end of the line, found 'disk'");
@@ -105,12 +107,9 @@ TEST_CASE("a recording says which changes of pages took no device call") {
         "t:2:25: expected 'host', 'stays', or the end of the line, found 'stays'");
 }
 
-TEST_CASE("the trace of a recording is the one that a replay reads from the same file") {
-  const trace::Trace replayed = trace::parseTrace(kWhole, "t");
-  audit(replayed);
-  const trace::Trace same = traceOf(parsed(kWhole));
-  audit(same);
-  CHECK(same == replayed);
+TEST_CASE("the calls of a recording are those that a replay reads from the same file") {
+  const calls::Calls replayed = calls::parsed(kWhole);
+  CHECK(calls::callsOf(parsed(kWhole)) == replayed);
   CHECK(replayed.notes == std::vector<std::string>{"a note"});
   CHECK(replayed.events[2].delta_us == 12);  // the mark's time and its own
 }
@@ -153,7 +152,7 @@ TEST_CASE("a recording without times counts its events instead") {
   const Recording r = parsed("a 100 0 0\na 50 7 0\nf 0 0\n");
   CHECK_FALSE(r.has_times);
   CHECK(r.events[2].time_us == 2);
-  CHECK(traceOf(r).duration_us == 0);
+  CHECK(calls::callsOf(r).duration_us == 0);
 }
 
 TEST_CASE("bytes of a name that are not UTF-8 are replaced") {

@@ -1,7 +1,7 @@
 // The pickles are in protocol 0, which is text.
 #include <fmt/format.h>
 
-#include "interop/recording/trace_of.hpp"
+#include "tests/recording/calls_testing.hpp"
 #include "tests/recording/recording_testing.hpp"
 #include "tests/support/catch.hpp"
 
@@ -88,11 +88,11 @@ TEST_CASE("an allocation in a snapshot has its stack, label, address and time") 
   CHECK(r.source == Source::kPytorch);
   CHECK(r.device == "cuda:0");
   const Event& made = r.events[0];
-  CHECK((made.address == 4096 && made.value == 100 && made.time_us == 0));
-  CHECK(functionsOf(r, made.stack) == "inner outer ");
-  CHECK(r.frames[r.stacks[made.stack].frame].file == "inner.py");
-  CHECK(r.frames[r.stacks[made.stack].frame].line == 7);
-  CHECK(r.labels[made.label].name == "layer 3");
+  CHECK((r.placeOf(made).address == 4096 && made.value == 100 && made.time_us == 0));
+  CHECK(functionsOf(r, r.placeOf(made).stack) == "inner outer ");
+  CHECK(r.frames[r.stacks[r.placeOf(made).stack].frame].file == "inner.py");
+  CHECK(r.frames[r.stacks[r.placeOf(made).stack].frame].line == 7);
+  CHECK(r.labels[r.placeOf(made).label].name == "layer 3");
   CHECK((r.events[1].kind == EventKind::kFree && r.events[1].time_us == 30));
   CHECK(r.has_addresses);
   CHECK_FALSE(r.has_reserved);
@@ -104,9 +104,9 @@ TEST_CASE("entries that share a list of frames share a stack") {
       parsed(snapshot(entry("alloc", 4096, 1, 1, shared) + entry("alloc", 8192, 1, 2, "g9\n") +
                       entry("alloc", 12288, 1, 3, list(frame("step", 1)))));
   CHECK(r.stacks.size() == 2);
-  CHECK(r.events[0].stack == 1);
-  CHECK(r.events[1].stack == 1);
-  CHECK(r.events[2].stack == 1);
+  CHECK(r.placeOf(r.events[0]).stack == 1);
+  CHECK(r.placeOf(r.events[1]).stack == 1);
+  CHECK(r.placeOf(r.events[2]).stack == 1);
 }
 
 TEST_CASE("what was reserved before the record is worked out from its end") {
@@ -124,7 +124,7 @@ TEST_CASE("what was reserved before the record is worked out from its end") {
     const bool gives = event.kind == EventKind::kRelease || event.kind == EventKind::kUnmap;
     if (takes) reserved += event.value;
     if (gives) reserved -= event.value;
-    if (i < r.first_recorded && takes) before.push_back(event.address);
+    if (i < r.first_recorded && takes) before.push_back(r.placeOf(event).address);
   }
   CHECK(before == std::vector<std::uint64_t>{0x10000, 0x30000, 0x31000});
   CHECK(reserved == 8192 + 4096 + 4096);
@@ -139,7 +139,7 @@ TEST_CASE("a block's pool is that of the segment where it lies") {
   REQUIRE(r.pools.size() == 2);
   CHECK(r.pools[1].uid == 3);
   std::vector<std::uint32_t> pools;
-  for (const Event& event : r.events) pools.push_back(event.pool);
+  for (const Event& event : r.events) pools.push_back(r.placeOf(event).pool);
   CHECK(pools == std::vector<std::uint32_t>{0, 0, 1, 1});
 }
 
@@ -178,27 +178,29 @@ TEST_CASE("a snapshot without a history has the blocks of its end") {
       "", list(segment(4096, 8192, kGraphPool, list(liveBlock(4096, 512, list(frame("f", 1))))))));
   REQUIRE(r.events.size() == 2);
   CHECK(r.first_recorded == 2);
-  CHECK((r.events[1].value == 511 && r.events[1].pool == 1 && r.events[1].stack == 1));
+  CHECK((r.events[1].value == 511 && r.placeOf(r.events[1]).pool == 1 &&
+         r.placeOf(r.events[1]).stack == 1));
   CHECK(complaint(snapshot("")).starts_with("t: has neither a history nor a block; call"));
 }
 
 // A recording's time begins with its first event, be it a segment's.
-trace::Trace withoutTimes(trace::Trace trace) {
-  for (trace::TraceEvent& event : trace.events) event.delta_us = 0;
-  trace.duration_us = 0;
-  return trace;
+calls::Calls withoutTimes(const Recording& recording) {
+  calls::Calls all = calls::callsOf(recording);
+  for (calls::Call& call : all.events) call.delta_us = 0;
+  all.duration_us = 0;
+  return all;
 }
 
-TEST_CASE("the trace of a snapshot's recording is the one that a replay reads") {
+TEST_CASE("the calls of a snapshot's recording are those that a replay reads") {
   for (int protocol = 0; protocol <= 5; ++protocol) {
     const std::string path =
         fmt::format("{}/tests/trace/samples/snapshot.p{}.pickle", CISTERN_SOURCE_DIR, protocol);
     const std::vector<Recording> read = readRecordings(path);
-    const trace::Recordings replayed = trace::readTraces(path);
+    const FileContents replayed = readCalls(path);
     REQUIRE(read.size() == 2);
     for (std::size_t i = 0; i < read.size(); ++i) {
       audit(read[i]);
-      CHECK(withoutTimes(traceOf(read[i])) == withoutTimes(replayed.traces[i]));
+      CHECK(withoutTimes(read[i]) == withoutTimes(replayed.recordings[i]));
     }
     CHECK(read[1].name == fmt::format("snapshot.p{} [cuda:1]", protocol));
     CHECK(read[1].frames.at(0).function == "step");
@@ -248,9 +250,10 @@ TEST_CASE("an odd value that a report can do without costs a note, and not the f
   const Recording r = parsed(snapshot(entry("segment_alloc", 4096, 8192, 5) + odd + failed,
                                       list(segment(4096, 8192, "(I1\nt", list(block)))));
   REQUIRE(r.events.size() == 3);
-  CHECK(functionsOf(r, r.events[1].stack) == "f main ");
-  CHECK(r.frames[r.stacks[r.events[1].stack].frame].line == 0);
-  CHECK((r.events[1].time_us == 0 && r.events[1].label == 0 && r.events[2].time_us == 4));
+  CHECK(functionsOf(r, r.placeOf(r.events[1]).stack) == "f main ");
+  CHECK(r.frames[r.stacks[r.placeOf(r.events[1]).stack].frame].line == 0);
+  CHECK(
+      (r.events[1].time_us == 0 && r.placeOf(r.events[1]).label == 0 && r.events[2].time_us == 4));
   std::vector<std::string> keys;
   for (const std::string& note : r.notes) keys.push_back(note.substr(0, note.find(' ')));
   CHECK(keys == std::vector<std::string>{"'compile_context'", "'device_free'", "'filename'",
@@ -270,7 +273,7 @@ TEST_CASE("a block of an old snapshot has the stack and size of its newest histo
   const Recording r = parsed(snapshot("", list(segment(4096, 8192, kDefaultPool, list(block)))));
   REQUIRE(r.events.size() == 2);
   CHECK(r.events[1].value == 300);
-  CHECK(functionsOf(r, r.events[1].stack) == "newest ");
+  CHECK(functionsOf(r, r.placeOf(r.events[1]).stack) == "newest ");
 }
 
 TEST_CASE("cudaStreamPerThread in a snapshot counts as one stream, and a note says so") {

@@ -12,7 +12,7 @@ TEST_CASE("an RMM log gives addresses, streams and failed requests") {
       "1,15:00:00.000200,free,0x7f00,1024,0x0\n");
   CHECK(r.source == Source::kRmm);
   REQUIRE(r.events.size() == 3);
-  CHECK((r.events[0].address == 0x7f00 && r.events[0].value == 1024));
+  CHECK((r.placeOf(r.events[0]).address == 0x7f00 && r.events[0].value == 1024));
   CHECK((r.events[1].kind == EventKind::kFailed && r.events[1].value == 9999));
   CHECK((r.events[1].time_us == 50 && r.streams[r.events[1].stream] == 5));
   CHECK((r.events[2].kind == EventKind::kFree && r.events[2].time_us == 100));

@@ -44,7 +44,7 @@ TEST_CASE("a block that is asleep in a snapshot lives, and has no memory") {
   CHECK(reserved == 2 * 1024 + 512);
   CHECK(r.allocations == 2);
   CHECK(r.events.front().kind == EventKind::kAllocate);
-  CHECK(r.events.front().address == 0x10000);
+  CHECK(r.placeOf(r.events.front()).address == 0x10000);
   CHECK(r.events.front().value == 1000);
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a fault in a snapshot of Cistern is named with its place") {
 }
 
 TEST_CASE("a replay says that a snapshot of Cistern has no history") {
-  CHECK_THROWS_WITH(trace::parseTrace(kSnapshot, "t"),
+  CHECK_THROWS_WITH(parseFile(kSnapshot, "t", trace::Detail::kCalls),
                     "t: is a snapshot of Cistern, which has no history; `cistern report` draws it");
 }
 

@@ -18,7 +18,8 @@ namespace cistern::report::testing {
 inline Subject subjectOf(const std::string& text) {
   Subject subject;
   const std::string whole = text.front() == '#' ? text : "# {\"recording\": 1}\n" + text;
-  subject.recording = std::move(recording::parseRecordings(whole, "t").at(0));
+  subject.recording =
+      std::move(recording::parseFile(whole, "t", trace::Detail::kAll).recordings.at(0));
   recording::audit(subject.recording);
   return subject;
 }

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include "allocator/base/bytes.hpp"
+#include "interop/trace/trace_file.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/trace/trace_testing.hpp"
 
 namespace cistern::trace::testing {
 namespace {
 
 using namespace std::string_literals;
+
+std::string plainPickle() {
+  return TraceFile(CISTERN_SOURCE_DIR "/tests/trace/samples/plain.pickle").rest();
+}
 
 std::string pickleComplaint(const std::string& bytes) {
   try {
@@ -35,7 +39,7 @@ std::vector<std::string_view> kinds(const PickleDocument& document, std::string_
 }
 
 TEST_CASE("every kind of plain data that Python pickles is read") {
-  const std::string bytes = TraceFile(samplePath("plain.pickle")).rest();
+  const std::string bytes = plainPickle();
   TextSource source(bytes);
   const PickleDocument document = unpickle(source, "t");
   using Names = std::vector<std::string_view>;
@@ -51,7 +55,7 @@ TEST_CASE("every kind of plain data that Python pickles is read") {
 }
 
 TEST_CASE("ints keep their value up to 64 bits") {
-  const std::string bytes = TraceFile(samplePath("plain.pickle")).rest();
+  const std::string bytes = plainPickle();
   TextSource source(bytes);
   const PickleDocument document = unpickle(source, "t");
   const std::vector<std::int64_t> expected{

@@ -10,6 +10,7 @@
 #include "allocator/base/printable.hpp"
 #include "interop/command/report/run_report.hpp"
 #include "interop/recording/read_recording.hpp"
+#include "interop/trace/trace_error.hpp"
 
 namespace cistern::command {
 namespace {

@@ -23,7 +23,7 @@
 #include "cistern/error.hpp"
 #include "interop/preload/process/identity.hpp"
 #include "interop/preload/process/preload_settings.hpp"
-#include "interop/trace/builder.hpp"
+#include "interop/recording/recording_builder.hpp"
 
 namespace cistern::command {
 namespace {
@@ -177,16 +177,16 @@ std::vector<Account> readRecords(const std::filesystem::path& folder, int first)
   return accounts;
 }
 
-trace::Trace readRecording(const std::filesystem::path& folder, const Account& account) {
+recording::Recording readRecording(const std::filesystem::path& folder, const Account& account) {
   const std::filesystem::path path = folder / account.trace;
   const RecordingSite site(path.string());
   std::ifstream file(path, std::ios::binary);
   if (account.trace.empty() || !file) site.fail("there is no recording of this process");
-  trace::TraceBuilder builder(site);
+  recording::RecordingBuilder builder(site, trace::Detail::kCalls);
   builder.rename(account.program);
   // cudaFree waits for the device, and cudaFreeAsync is a part of its stream's work. So no use by
   // another stream outlasts a free.
-  builder.setStreamUses(trace::StreamUses::kRecorded);
+  builder.setStreamUses(recording::StreamUses::kRecorded);
   preload::TraceRow row;
   while (file.read(reinterpret_cast<char*>(&row), sizeof row) && row.kind != 0) {
     if (row.kind == 1) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "interop/preload/record/record.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/recording/recording_model.hpp"
 
 namespace cistern::command {
 
@@ -53,8 +53,8 @@ struct Account {
 /// is a number of this process's PID namespace.
 std::vector<Account> readRecords(const std::filesystem::path& folder, int first);
 
-/// The recording of the process, as a trace. Throws TraceError if there is no recording.
-trace::Trace readRecording(const std::filesystem::path& folder, const Account& account);
+/// The recording of the process. Throws TraceError if there is no recording.
+recording::Recording readRecording(const std::filesystem::path& folder, const Account& account);
 
 /// The files of the histories that allocators of the run have recorded, by the time
 /// of their last event.

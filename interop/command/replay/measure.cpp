@@ -34,7 +34,7 @@ Measurement factsOf(const Script& script, const PolicyKind& kind, const ReplaySe
   m.device = s.device;
   m.events = script.steps.size();
   m.peak_requested = script.peak_requested;
-  m.uses_not_said = script.streams > 1 && script.stream_uses == trace::StreamUses::kNotSaid;
+  m.uses_not_said = script.streams > 1 && script.stream_uses == recording::StreamUses::kNotSaid;
   if (script.duration_us > 0) m.program_ms = double(script.duration_us) / 1e3 * double(s.rounds);
   return m;
 }
@@ -42,7 +42,7 @@ Measurement factsOf(const Script& script, const PolicyKind& kind, const ReplaySe
 /// Why the policy has no figure of the trace; empty if it has one.
 std::string reasonAgainst(const Script& script, const PolicyKind& kind, const ReplaySettings& s) {
   if (s.capacity && !kind.takes_capacity) return cannotBeHeld(kind.name);
-  const bool lacks = script.stream_uses == trace::StreamUses::kMissing;
+  const bool lacks = script.stream_uses == recording::StreamUses::kMissing;
   return kind.waits_for_uses && lacks ? kUsesMissing : "";
 }
 

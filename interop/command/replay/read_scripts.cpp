@@ -9,23 +9,26 @@
 #include <fmt/ranges.h>
 
 #include "allocator/base/printable.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/recording/read_recording.hpp"
 
 namespace cistern::command {
 namespace {
 
 void readFile(std::vector<Script>& scripts, const std::string& path, const ReplaySettings& s,
               Console& console) {
-  trace::Recordings read = trace::readTraces(path, s.read_limits, s.gpu);
-  for (trace::Trace& trace : read.traces) {
-    scripts.push_back(makeScript(std::exchange(trace, {})));
+  recording::FileContents read = recording::readCalls(path, s.read_limits, s.gpu);
+  std::vector<std::string> gpus;
+  for (recording::Recording& each : read.recordings) {
+    const recording::Recording recording = std::exchange(each, {});  // gone before the next script
+    gpus.push_back(recording.device);
+    scripts.push_back(makeScript(recording));
     scripts.back().file = path;
   }
   for (const std::string& what : read.left_out)
     console.err << fmt::format("cistern: {}: {}\n", printable(path), what);
-  if (s.plot.empty() || read.traces.size() == 1) return;
+  if (s.plot.empty() || gpus.size() == 1) return;
   throw UsageError(fmt::format("--plot draws one program, and {} records {}: choose one by --gpu N",
-                               path, fmt::join(read.gpus, ", ")));
+                               path, fmt::join(gpus, ", ")));
 }
 
 void tellApart(std::vector<Script>& scripts) {

@@ -9,7 +9,7 @@
 #include "allocator/base/bytes.hpp"
 #include "cistern/options.hpp"
 #include "interop/programs/generate.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/trace/read_limits.hpp"
 
 namespace cistern::command {
 

@@ -1,12 +1,12 @@
-// A trace made ready to be replayed. Its allocations are renumbered into slots that are used again.
-// So the loop touches no more memory than the most blocks that live at once.
+// A recorded program made ready to be replayed. Its allocations are renumbered into slots that are
+// used again. So the loop touches no more memory than the most blocks that live at once.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "interop/trace/trace.hpp"
+#include "interop/recording/recording_model.hpp"
 
 namespace cistern::command {
 
@@ -39,12 +39,14 @@ struct Script {
   std::vector<Step> steps;
   std::uint32_t slots = 0;  ///< the most blocks that live, or are still used, at once
   std::uint32_t streams = 0;
-  std::vector<std::uint64_t> stream_names;  ///< the trace's own, by stream
+  std::vector<std::uint64_t> stream_names;  ///< the recording's own, by stream
   std::uint64_t peak_requested = 0;         ///< the most bytes, as asked, that live at once
   std::uint64_t duration_us = 0;  ///< that the program took, as recorded; 0 if no time was
-  trace::StreamUses stream_uses = trace::StreamUses::kNotSaid;
+  recording::StreamUses stream_uses = recording::StreamUses::kNotSaid;
 };
 
-Script makeScript(const trace::Trace& trace);
+/// Of the calls of a recording, which may have other events too: their time goes to the next call.
+/// A recording without times becomes a script whose steps come at once.
+Script makeScript(const recording::Recording& recording);
 
 }  // namespace cistern::command

@@ -4,7 +4,7 @@
 
 #include "allocator/base/report_text.hpp"
 #include "interop/command/replay/grouped.hpp"
-#include "interop/trace/builder.hpp"
+#include "interop/trace/read_limits.hpp"
 
 namespace cistern::command {
 namespace {

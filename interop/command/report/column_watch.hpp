@@ -49,7 +49,7 @@ class ColumnWatch : public Watch {
 
  private:
   void toNextStep() {
-    while (recording_.events[event_].kind > recording::EventKind::kUsesEnd) ++event_;
+    while (!recording_.events[event_].isCall()) ++event_;
     now_us_ = recording_.events[event_].time_us;
   }
 

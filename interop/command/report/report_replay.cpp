@@ -8,7 +8,6 @@
 #include "interop/command/replay/stage.hpp"
 #include "interop/command/report/column_watch.hpp"
 #include "interop/command/report/placing_policy.hpp"
-#include "interop/recording/trace_of.hpp"
 
 namespace cistern::command {
 namespace {
@@ -37,7 +36,7 @@ report::PolicyCurve finished(std::string_view name, const Replayer& replayer, bo
 }
 
 std::string_view reasonAgainst(const PolicyKind& kind, const recording::Recording& recording) {
-  if (kind.waits_for_uses && recording.stream_uses == trace::StreamUses::kMissing)
+  if (kind.waits_for_uses && recording.stream_uses == recording::StreamUses::kMissing)
     return "The recording does not say until when other streams use freed blocks.";
   return {};
 }
@@ -72,15 +71,11 @@ class PlacingWatch final : public ColumnWatch {
     misses_ = placing_policy_.misses();
     ColumnWatch::look();
     for (const MemoryEvent& change : placing_policy_.takeChanges()) {
-      recording::Event event;
-      event.kind = kindOf(change.action);
-      event.time_us = nowUs();
-      event.address = change.address;
-      event.value = change.bytes;
-      event.location = change.location;
-      event.stays_mapped = change.stays_mapped;
+      recording::Event event{nowUs(),         change.bytes,       0, kindOf(change.action),
+                             change.location, change.stays_mapped};
       if (const auto number = stage_.numberOf(change.stream)) event.stream = streams_[*number];
       placing_.memory.push_back(event);
+      placing_.places.push_back({change.address});
       placing_.before.push_back(event_before());
     }
   }
@@ -99,9 +94,7 @@ class PlacingWatch final : public ColumnWatch {
 }  // namespace
 
 ReportReplay::ReportReplay(const recording::Recording& recording, const ReportSettings& settings)
-    : recording_(recording),
-      settings_(settings),
-      script_(makeScript(recording::traceOf(recording))) {
+    : recording_(recording), settings_(settings), script_(makeScript(recording)) {
   for (const std::uint64_t name : script_.stream_names) {
     const auto at = std::find(recording.streams.begin(), recording.streams.end(), name);
     streams_.push_back(std::uint32_t(at - recording.streams.begin()));

@@ -26,6 +26,7 @@ class ReportReplay {
   struct Placing {
     std::vector<std::uint64_t> addresses;  ///< of each allocation, by its number; 0 for 0 bytes
     std::vector<recording::Event> memory;  ///< kReserve … kUnmap, in order
+    std::vector<recording::Place> places;  ///< theirs
     std::vector<std::uint32_t> before;     ///< for each of them the event that it comes before
     report::PolicyCurve curve;
   };

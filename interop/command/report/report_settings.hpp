@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cistern/options.hpp"
-#include "interop/trace/trace.hpp"
+#include "interop/trace/read_limits.hpp"
 
 namespace cistern::command {
 

@@ -21,7 +21,8 @@ std::vector<Placed> livingBlocks(const Recording& recording,
   std::vector<Placed> all;
   for (const Event& event : recording.events) {
     if (event.kind == EventKind::kAllocate) {
-      all.push_back({event.address, event.value, event.stack});
+      const Place& place = recording.placeOf(event);
+      all.push_back({place.address, event.value, place.stack});
     } else if (event.kind == EventKind::kFree) {
       all[event.value].bytes = 0;
     }
@@ -41,12 +42,7 @@ ReservedRanges rangesAtEnd(const Recording& recording) {
   ReservedRanges ranges;
   for (const Event& event : recording.events) {
     if (event.location == Location::kHost) continue;  // a picture of the device's memory
-    const std::uint64_t end = endOf(event.address, event.value);
-    if (event.kind == EventKind::kReserve || event.kind == EventKind::kMap) {
-      ranges.add({event.address, end, event.stream, event.pool, event.kind == EventKind::kMap});
-    } else if (event.kind == EventKind::kRelease || event.kind == EventKind::kUnmap) {
-      ranges.remove(event.address, end);
-    }
+    applyTo(ranges, recording, event);
   }
   return ranges;
 }
@@ -57,8 +53,9 @@ Reserved rangeOfAll(const Recording& recording) {
   all.begin = ~std::uint64_t{0};
   for (const Event& event : recording.events) {
     if (event.kind != EventKind::kAllocate || event.value == 0) continue;
-    all.begin = std::min(all.begin, event.address);
-    all.end = std::max(all.end, endOf(event.address, event.value));
+    const std::uint64_t begin = recording.placeOf(event).address;
+    all.begin = std::min(all.begin, begin);
+    all.end = std::max(all.end, endOf(begin, event.value));
   }
   return all;
 }

@@ -50,9 +50,10 @@ std::vector<Holding> holdingsAt(const Recording& recording, std::size_t events) 
   for (std::size_t i = 0; i < events; ++i) {
     const Event& event = recording.events[i];
     if (event.kind != EventKind::kAllocate || !living[allocation++]) continue;
-    Holding& holding = held[(std::uint64_t{event.stack} << 32) | event.label];
-    holding.stack = event.stack;
-    holding.label = event.label;
+    const Place& place = recording.placeOf(event);
+    Holding& holding = held[(std::uint64_t{place.stack} << 32) | place.label];
+    holding.stack = place.stack;
+    holding.label = place.label;
     holding.bytes += event.value;
     ++holding.blocks;
   }

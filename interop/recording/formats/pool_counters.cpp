@@ -32,7 +32,7 @@ class Sampler {
   void apply(const Event& event) {
     now_.time_us = event.time_us;
     if (event.location == Location::kHost) return;  // reserved is the device's memory
-    const std::size_t pool = std::min<std::size_t>(event.pool, pools_ - 1);
+    const std::size_t pool = std::min<std::size_t>(recording_.placeOf(event).pool, pools_ - 1);
     switch (event.kind) {
       case EventKind::kAllocate:
         sizes_.push_back(event.value);

@@ -147,7 +147,7 @@ class PerfettoWriter {
   }
 
   void writeFailure(const Event& event) {
-    const Failure& failure = recording_->failures[event.failure];
+    const Failure& failure = recording_->failures[recording_->placeOf(event).failure];
     beginMoment(event.time_us, "out of memory: " + formatBytes(event.value));
     out_.format(", \"args\": {{\"bytes\": {}, \"limit\": {}, \"device_free\": {}", event.value,
                 failure.limit, failure.device_free);
@@ -161,24 +161,25 @@ class PerfettoWriter {
 
   void writeWhere(const Event& event) {
     out_.format(", \"stream\": \"0x{:x}\", \"pool\": ", recording_->streams[event.stream]);
-    out_.json(poolText(recording_->pools[event.pool]));
-    if (event.label > 0) {
+    const Place& place = recording_->placeOf(event);
+    out_.json(poolText(recording_->pools[place.pool]));
+    if (place.label > 0) {
       out_.add(", \"label\": ");
-      out_.json(labelPath(*recording_, event.label));
+      out_.json(labelPath(*recording_, place.label));
     }
-    if (event.stack > 0) {
+    if (place.stack > 0) {
       out_.add(", \"stack\": ");
-      out_.json(stackText(*recording_, event.stack));
+      out_.json(stackText(*recording_, place.stack));
     }
   }
 
   // ---- Blocks ----
 
   // Slices of one name share a track: a label's, or else a function's.
-  std::string trackOf(const Event& event) const {
-    if (event.label > 0) return labelPath(*recording_, event.label);
-    if (event.stack > 0) {
-      return recording_->frames[recording_->stacks[event.stack].frame].function;
+  std::string trackOf(const Place& place) const {
+    if (place.label > 0) return labelPath(*recording_, place.label);
+    if (place.stack > 0) {
+      return recording_->frames[recording_->stacks[place.stack].frame].function;
     }
     return "block";
   }
@@ -192,10 +193,11 @@ class PerfettoWriter {
 
   void writeSlice(const Slice& slice) {
     const Event& event = recording_->events[slice.event];
-    const std::string name = trackOf(event);
+    const Place& place = recording_->placeOf(event);
+    const std::string name = trackOf(place);
     beginSlice("b", name, slice.allocation, event.time_us);
     out_.format(", \"args\": {{\"bytes\": {}, \"size\": \"{}\", \"address\": \"0x{:x}\"",
-                slice.bytes, formatBytes(slice.bytes), event.address);
+                slice.bytes, formatBytes(slice.bytes), place.address);
     writeWhere(event);
     out_.add("}}");
     beginSlice("e", name, slice.allocation, slice.end_us);

@@ -140,23 +140,17 @@ class RecordingPickler {
 
   void writeLoss(std::uint32_t allocation, const Event& at) {
     const bool is_new = at.kind == EventKind::kAllocate;
-    if (!is_new) writeFree(eventOf(allocation, at));
+    if (!is_new) {
+      const Event& made = recording_.events[born_[allocation]];
+      writeEntry("free_requested", made, made.value, at.time_us);
+      writeEntry("free_completed", made, made.value, at.time_us);
+    }
     away_.insert(allocation);
   }
   void writeReturn(std::uint32_t allocation, const Event& at) {
     away_.erase(allocation);
-    const Event event = eventOf(allocation, at);
-    writeEntry("alloc", event, event.value);
-  }
-  void writeFree(const Event& allocated) {
-    writeEntry("free_requested", allocated, allocated.value);
-    writeEntry("free_completed", allocated, allocated.value);
-  }
-  // As it was allocated, at the time of another event.
-  Event eventOf(std::uint64_t allocation, const Event& at) const {
-    Event event = recording_.events[born_[allocation]];
-    event.time_us = at.time_us;
-    return event;
+    const Event& made = recording_.events[born_[allocation]];
+    writeEntry("alloc", made, made.value, at.time_us);
   }
 
   // PyTorch has no word for memory that lies in the host's: its reserved memory is the device's.
@@ -193,18 +187,23 @@ class RecordingPickler {
   }
 
   void writeEntry(std::string_view action, const Event& event, std::uint64_t bytes) {
+    writeEntry(action, event, bytes, event.time_us);
+  }
+  void writeEntry(std::string_view action, const Event& event, std::uint64_t bytes,
+                  std::uint64_t time_us) {
+    const Place& place = recording_.placeOf(event);
     out_.beginDict();
     field("action", action);
     if (event.kind == EventKind::kFailed) {
-      field("device_free", recording_.failures[event.failure].device_free);
+      field("device_free", recording_.failures[place.failure].device_free);
     } else {
-      field("addr", event.address);
+      field("addr", place.address);
     }
     field("size", bytes);
     field("stream", recording_.streams[event.stream]);
-    if (recording_.has_times) field("time_us", event.time_us);
-    if (event.label > 0) field("user_metadata", labelPath(recording_, event.label));
-    writeFrames(event.stack);
+    if (recording_.has_times) field("time_us", time_us);
+    if (place.label > 0) field("user_metadata", labelPath(recording_, place.label));
+    writeFrames(place.stack);
     out_.endDict();
   }
 

@@ -1,12 +1,12 @@
 // Thousands of damaged files of each format, the same ones every time. Each must be read, into a
 // trace that holds its invariants, or refused with a TraceError; anything else ends the test
 // program.
-#include "interop/trace/write.hpp"
+#include "interop/recording/formats/write_trace.hpp"
+#include "tests/recording/calls_testing.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/mutator.hpp"
-#include "tests/trace/trace_testing.hpp"
 
-namespace cistern::trace::testing {
+namespace cistern::recording::calls {
 namespace {
 
 using test::Mutator;
@@ -20,7 +20,7 @@ int fuzz(const std::string& seed_file, unsigned seed) {
   for (int round = 0; round < kRounds; ++round) {
     const std::string damaged = mutator.mutate(seed_file);
     try {
-      for (const Trace& trace : parseTraces(damaged, "t").traces) audit(trace);
+      for (const Recording& recording : parseCalls(damaged).recordings) audit(recording);
       ++read;
     } catch (const TraceError& error) {
       CHECK(std::string_view(error.what()).substr(0, 2) == "t:");
@@ -58,20 +58,20 @@ TEST_CASE("a damaged RMM log is read or refused") {
 TEST_CASE("a damaged PyTorch snapshot is read or refused", "[long]") {
   for (unsigned protocol = 0; protocol <= 5; ++protocol) {
     const std::string name = "snapshot.p" + std::to_string(protocol) + ".pickle";
-    requireBothOutcomes(fuzz(TraceFile(samplePath(name)).rest(), 3 + protocol));
+    requireBothOutcomes(fuzz(trace::TraceFile(samplePath(name)).rest(), 3 + protocol));
   }
 }
 
 TEST_CASE("a damaged gzip file is read or refused", "[long]") {
   const TemporaryFile whole("whole.trace.gz");
-  writeTrace(parsed("a 1 0 0\na 2 3 4\nf 0 1\n"), whole.path());
+  writeTrace(parsedRecording("a 1 0 0\na 2 3 4\nf 0 1\n"), whole.path());
   std::ifstream in(whole.path(), std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
   Mutator mutator(9);
   for (int round = 0; round < kRounds / 10; ++round) {
     const TemporaryFile damaged("damaged.gz", mutator.mutate(bytes));
     try {
-      audit(readTrace(damaged.path()));
+      for (const Recording& recording : readCalls(damaged.path()).recordings) audit(recording);
     } catch (const TraceError& error) {
       CHECK(error.file() == damaged.path().string());
     }
@@ -79,4 +79,4 @@ TEST_CASE("a damaged gzip file is read or refused", "[long]") {
 }
 
 }  // namespace
-}  // namespace cistern::trace::testing
+}  // namespace cistern::recording::calls

@@ -1,13 +1,13 @@
+#include "tests/recording/calls_testing.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/trace/trace_testing.hpp"
 
-namespace cistern::trace::testing {
+namespace cistern::recording::calls {
 namespace {
 
-using Events = std::vector<TraceEvent>;
+using Events = std::vector<Call>;
 
 TEST_CASE("a trace in Cistern's format is read event by event") {
-  const Trace trace = parsed("# {\"workload\": \"tiny\"}\na 100 0 0\na 50 7 10\nf 0 5\na 30 0 1\n");
+  const Calls trace = parsed("# {\"workload\": \"tiny\"}\na 100 0 0\na 50 7 10\nf 0 5\na 30 0 1\n");
   CHECK(trace.events == Events{allocation(100, 0, 0), allocation(50, 1, 10), release(0, 0, 5),
                                allocation(30, 0, 1)});
   CHECK(trace.name == "tiny");
@@ -34,7 +34,7 @@ TEST_CASE("a comment that is a JSON object names the trace, and nothing else doe
 }
 
 TEST_CASE("the end of other streams' uses is an event, and no part of what the program holds") {
-  const Trace trace = parsed("a 100 7 0\nf 0 5\na 60 0 2\ne 0 3\nf 1 0\n");
+  const Calls trace = parsed("a 100 7 0\nf 0 5\na 60 0 2\ne 0 3\nf 1 0\n");
   CHECK(trace.events == Events{allocation(100, 1, 0), release(0, 1, 5), allocation(60, 0, 2),
                                usesEnd(0, 1, 3), release(1, 0, 0)});
   CHECK(trace.peak_requested_bytes == 100);
@@ -59,15 +59,15 @@ TEST_CASE("the header says whether a trace records the uses of other streams") {
 }
 
 TEST_CASE("streams are renumbered densely, and 0 stays the default") {
-  const Trace trace = parsed("a 1 900 0\na 1 0 0\na 1 1000000 0\na 1 900 0\nf 2 0\n");
-  std::vector<int> streams;
-  for (const TraceEvent& event : trace.events) streams.push_back(event.stream);
-  CHECK(streams == std::vector<int>{1, 0, 2, 1, 2});
+  const Calls trace = parsed("a 1 900 0\na 1 0 0\na 1 1000000 0\na 1 900 0\nf 2 0\n");
+  std::vector<std::uint32_t> streams;
+  for (const Call& event : trace.events) streams.push_back(event.stream);
+  CHECK(streams == std::vector<std::uint32_t>{1, 0, 2, 1, 2});
   CHECK(trace.streams == 3);
 }
 
 TEST_CASE("blank lines, comments, Windows line ends and a missing last one are taken") {
-  const Trace trace = parsed("\n#\r\n# first\r\na 1 0 0\r\n\r\n#second\nf 0 3");
+  const Calls trace = parsed("\n#\r\n# first\r\na 1 0 0\r\n\r\n#second\nf 0 3");
   CHECK(trace.events.size() == 2);
   CHECK(trace.notes == std::vector<std::string>{"", "first", "second"});
 }
@@ -77,7 +77,7 @@ TEST_CASE("sizes from zero to 2^60 are taken") {
 }
 
 TEST_CASE("a replay passes over memory that lies in the host's") {
-  const Trace trace = parsed("#\nr map 1000 4096 0 0 2 host\na 100 0 1\nf 0 5\n");
+  const Calls trace = parsed("#\nr map 1000 4096 0 0 2 host\na 100 0 1\nf 0 5\n");
   CHECK(trace.events == Events{allocation(100, 0, 3), release(0, 0, 5)});
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("a fault in Cistern's format is named with line, column and what was e
 
 TEST_CASE("an error carries its file and place") {
   try {
-    parseTrace("a 1 0 0\na 1 0 x\n", "t");
+    (void)parseCalls("a 1 0 0\na 1 0 x\n");
     FAIL("no error");
   } catch (const TraceError& error) {
     CHECK(error.file() == "t");
@@ -138,4 +138,4 @@ TEST_CASE("an error carries its file and place") {
 }
 
 }  // namespace
-}  // namespace cistern::trace::testing
+}  // namespace cistern::recording::calls

@@ -1,10 +1,10 @@
+#include "tests/recording/calls_testing.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/trace/trace_testing.hpp"
 
-namespace cistern::trace::testing {
+namespace cistern::recording::calls {
 namespace {
 
-using Events = std::vector<TraceEvent>;
+using Events = std::vector<Call>;
 
 const std::string kHeader = "Thread,Time,Action,Pointer,Size,Stream\n";
 
@@ -12,7 +12,7 @@ const std::string kHeader = "Thread,Time,Action,Pointer,Size,Stream\n";
 std::string oneCall(const std::string& rest) { return kHeader + "7," + rest + "\n"; }
 
 TEST_CASE("an RMM log is read call by call") {
-  const Trace trace = parsed(kHeader +
+  const Calls trace = parsed(kHeader +
                              "4711,15:23:45.000100,allocate,0x7f0000000000,1024,0x0\n"
                              "4711,15:23:45.000350,allocate,0x7f0000000400,50,0x55aa00\n"
                              "4712,15:23:46.000350,allocate failure,(nil),99999999999,0x0\n"
@@ -24,7 +24,7 @@ TEST_CASE("an RMM log is read call by call") {
 }
 
 TEST_CASE("stream 0x2 of an RMM log is another stream in each thread") {
-  const Trace trace = parsed(kHeader +
+  const Calls trace = parsed(kHeader +
                              "7,00:00:00,allocate,0x10,1,0x2\n8,00:00:00,allocate,0x20,1,0x2\n"
                              "7,00:00:00,allocate,0x30,1,0x2\n8,00:00:00,free,0x20,1,0x2\n"
                              "8,00:00:00,allocate,0x40,1,0x55aa00\n");
@@ -37,7 +37,7 @@ TEST_CASE("stream 0x2 of an RMM log is another stream in each thread") {
 }
 
 TEST_CASE("an RMM log may start late, repeat its header, and end its lines as Windows does") {
-  const Trace trace = parsed(
+  const Calls trace = parsed(
       "loading\r\nThread,Time,Action,Pointer,Size,Stream\r\n\r\n"
       "1,00:00:00,allocate,0x10,8,0\r\n" +
       kHeader + "1,00:00:02,free,0x10,8,0\r\n");
@@ -45,7 +45,7 @@ TEST_CASE("an RMM log may start late, repeat its header, and end its lines as Wi
 }
 
 TEST_CASE("RMM times may use either separator, run over midnight, and go a little back") {
-  const Trace trace = parsed(kHeader +
+  const Calls trace = parsed(kHeader +
                              "1,23:59:59:5,allocate,0x10,1,0\n"
                              "1,23:59:59.400000,allocate,0x20,1,0\n"
                              "1,23:59:59.500007,allocate,0x30,1,0\n"
@@ -55,7 +55,7 @@ TEST_CASE("RMM times may use either separator, run over midnight, and go a littl
 }
 
 TEST_CASE("a free takes the latest live allocation at its pointer") {
-  const Trace trace = parsed(kHeader +
+  const Calls trace = parsed(kHeader +
                              "1,00:00:00,allocate,0x0,0,0\n"
                              "1,00:00:00,allocate,0x0,0,0\n"
                              "1,00:00:00,free,0x0,0,0\n"
@@ -88,7 +88,7 @@ TEST_CASE("a column that is not RMM's, or not in its place, is named") {
 }
 
 TEST_CASE("freeing null without an allocation there means nothing") {
-  const Trace trace = parsed(kHeader + "1,00:00:00,free,0x0,0,0\n1,00:00:05,allocate,0x10,8,0\n" +
+  const Calls trace = parsed(kHeader + "1,00:00:00,free,0x0,0,0\n1,00:00:05,allocate,0x10,8,0\n" +
                              "1,00:00:06,free,(nil),0,0\n1,00:00:07,free,0x10,8,0\n");
   CHECK(trace.events == Events{allocation(8, 0, 0), release(0, 0, 2'000'000)});
 }
@@ -123,4 +123,4 @@ TEST_CASE("a fault in an RMM log is named with line, column and what was expecte
 }
 
 }  // namespace
-}  // namespace cistern::trace::testing
+}  // namespace cistern::recording::calls

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "interop/trace/trace.hpp"
+#include "interop/recording/recording_model.hpp"
 
-namespace cistern::trace {
+namespace cistern::recording {
 
 /// The version of the lines that only a recording has.
 inline constexpr std::uint64_t kRecordingVersion = 1;
@@ -27,9 +27,8 @@ struct Header {
   std::map<std::uint64_t, std::uint64_t> stream_names;  ///< the program's own, by stream number
 };
 
-/// {"name": "…"}, with characters escaped as JSON needs, and bytes that are not UTF-8 replaced.
-/// "stream_uses" follows where it says something. Pre: header.name; not a recording's header.
-std::string headerComment(const Header& header);
+/// What "stream_uses" says of them; empty where there is nothing to say.
+std::string_view wordFor(StreamUses uses);
 
 /// What a JSON object says of a trace: the string under "name", or else "workload", and the rest of
 /// Header; none if it has no such key. A comment that is not JSON, or is longer than 64 KiB, is
@@ -38,4 +37,4 @@ std::string headerComment(const Header& header);
 std::optional<Header> headerInComment(std::string_view comment,
                                       const std::function<void(const std::string&)>& on_bad);
 
-}  // namespace cistern::trace
+}  // namespace cistern::recording

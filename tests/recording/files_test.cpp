@@ -5,16 +5,16 @@
 #include <zlib.h>
 
 #include "allocator/base/bytes.hpp"
-#include "interop/trace/write.hpp"
+#include "interop/recording/formats/write_trace.hpp"
+#include "tests/recording/calls_testing.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/trace/trace_testing.hpp"
 
-namespace cistern::trace::testing {
+namespace cistern::recording::calls {
 namespace {
 
 std::string gzipped(const std::string& content) {
   const TemporaryFile file("whole.trace.gz");
-  writeTrace(parseTrace(content, "t"), file.path());
+  writeTrace(parsedRecording(content), file.path());
   std::ifstream in(file.path(), std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -31,30 +31,30 @@ std::string gzippedText(const std::string& text) {
 TEST_CASE("the format is told by content, whatever the file is called") {
   const TemporaryFile rmm("a.pickle",
                           "Thread,Time,Action,Pointer,Size,Stream\n1,00:00:00,allocate,0x10,8,0\n");
-  CHECK(readTrace(rmm.path()).events.size() == 1);
+  CHECK(readOne(rmm.path()).events.size() == 1);
   const TemporaryFile own("b.csv", "a 1 0 0\n");
-  CHECK(readTrace(own.path()).events.size() == 1);
+  CHECK(readOne(own.path()).events.size() == 1);
   const TemporaryFile gz("c.trace", gzipped("a 1 0 0\na 2 0 0\n"));
-  CHECK(readTrace(gz.path()).events.size() == 2);
+  CHECK(readOne(gz.path()).events.size() == 2);
 }
 
 TEST_CASE("a trace without a name of its own is named after its file") {
   const TemporaryFile file("mine.trace.gz", "a 1 0 0\n");
-  const std::string name = readTrace(file.path()).name;
+  const std::string name = readOne(file.path()).name;
   CHECK(name.substr(name.size() - 5) == "_mine");
-  CHECK(stemOf("/x/gpt2.v1.trace.gz") == "gpt2.v1");
-  CHECK(stemOf("snapshot.pickle") == "snapshot");
-  CHECK(stemOf("bare") == "bare");
+  CHECK(trace::stemOf("/x/gpt2.v1.trace.gz") == "gpt2.v1");
+  CHECK(trace::stemOf("snapshot.pickle") == "snapshot");
+  CHECK(trace::stemOf("bare") == "bare");
 }
 
 TEST_CASE("files that hold no trace are refused with what was expected") {
   CHECK(fileComplaint("/nowhere/t") == ": cannot be opened: No such file or directory");
   CHECK(fileComplaint("/") == ": is a folder, not a trace");
   const TemporaryFile empty("empty", "");
-  CHECK(fileComplaint(empty.path()) == ": is empty; " + std::string(kHowToRecord));
+  CHECK(fileComplaint(empty.path()) == ": is empty; " + std::string(trace::kHowToRecord));
   const TemporaryFile nothing("nothing.gz", gzippedText(""));
-  CHECK(fileComplaint(nothing.path()) == ": is empty; " + std::string(kHowToRecord));
-  CHECK(complaint("") == "t: is empty; " + std::string(kHowToRecord));
+  CHECK(fileComplaint(nothing.path()) == ": is empty; " + std::string(trace::kHowToRecord));
+  CHECK(complaint("") == "t: is empty; " + std::string(trace::kHowToRecord));
   const std::string expected =
       "t:1:1: expected a Cistern trace, an RMM log or a PyTorch memory snapshot, found ";
   CHECK(complaint("hello\nworld") == expected + "'hello'");
@@ -84,7 +84,7 @@ TEST_CASE("a device is refused by name, and not read") {
 }
 
 TEST_CASE("a file that records nothing is refused with how to record") {
-  const std::string refusal = "t: records no allocation; " + std::string(kHowToRecord);
+  const std::string refusal = "t: records no allocation; " + std::string(trace::kHowToRecord);
   CHECK(complaint("# nothing else\n") == refusal);
   CHECK(complaint("# {\"name\":\"x\"}") == refusal);
   const std::string header = "Thread,Time,Action,Pointer,Size,Stream\n";
@@ -97,7 +97,7 @@ TEST_CASE("a file that records nothing is refused with how to record") {
 }
 
 TEST_CASE("a program that only allocates nothing is a program") {
-  const Trace trace = parsed("a 0 0 0\na 0 0 1\nf 0 1\n");
+  const Calls trace = parsed("a 0 0 0\na 0 0 1\nf 0 1\n");
   CHECK(trace.events.size() == 3);
   CHECK(trace.peak_requested_bytes == 0);
 }
@@ -105,7 +105,7 @@ TEST_CASE("a program that only allocates nothing is a program") {
 TEST_CASE("only a PyTorch snapshot has GPUs to choose from") {
   const auto refusal = [](const std::string& content) {
     try {
-      parseTraces(content, "t", 0);
+      (void)parseCalls(content, 0);
     } catch (const TraceError& error) {
       return std::string(error.what());
     }
@@ -145,11 +145,11 @@ TEST_CASE("a snapshot that comes in many pieces is read as a whole one is") {
                            64 * (i + 1), i % 5003);
   }
   content += "as.";
-  const Trace whole = parsed(content);
+  const Calls whole = parsed(content);
   CHECK(whole.allocations == 20'000);
   const TemporaryFile plain("long.pickle", content), packed("long.gz", gzippedText(content));
   for (const TemporaryFile* file : {&plain, &packed}) {
-    CHECK(readTrace(file->path()).events == whole.events);
+    CHECK(readOne(file->path()).events == whole.events);
   }
   const TemporaryFile cut("cut.pickle", content.substr(0, content.size() - 1));
   CHECK(
@@ -164,9 +164,9 @@ TEST_CASE("what follows gzip data is refused, but for zeros and more gzip data")
         fmt::format(": byte {}: expected the end of the file, found something behind the gzip data",
                     one.size()));
   const TemporaryFile padded("padded.gz", one + std::string(300'000, '\0'));
-  CHECK(readTrace(padded.path()).events.size() == 1);
+  CHECK(readOne(padded.path()).events.size() == 1);
   const TemporaryFile members("members.gz", one + two);
-  CHECK(readTrace(members.path()).events.size() == 2);
+  CHECK(readOne(members.path()).events.size() == 2);
 }
 
 TEST_CASE("gzip that unpacks to more than any program's is refused, unless it is asked for") {
@@ -176,8 +176,8 @@ TEST_CASE("gzip that unpacks to more than any program's is refused, unless it is
   const TemporaryFile bomb("bomb.gz", packed);
   CHECK(fileComplaint(bomb.path()).find("gzip data unpack to more than 8.00 MiB") !=
         std::string::npos);
-  CHECK(readTrace(bomb.path(), {.unpacked_bytes = 64 * kMiB}).events.size() == 1);
-  CHECK_THROWS_AS(readTrace(bomb.path(), {.unpacked_bytes = 39 * kMiB}), TraceError);
+  CHECK(readOne(bomb.path(), {.unpacked_bytes = 64 * kMiB}).events.size() == 1);
+  CHECK_THROWS_AS(readOne(bomb.path(), {.unpacked_bytes = 39 * kMiB}), TraceError);
 }
 
 TEST_CASE("what takes a hundredth of its length packed is taken whatever its length", "[long]") {
@@ -193,4 +193,4 @@ TEST_CASE("what takes a hundredth of its length packed is taken whatever its len
 }
 
 }  // namespace
-}  // namespace cistern::trace::testing
+}  // namespace cistern::recording::calls

@@ -1,13 +1,13 @@
 // The samples are written by samples/make_samples.py; what they hold is explained there.
 #include <fmt/format.h>
 
+#include "tests/recording/calls_testing.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/trace/trace_testing.hpp"
 
-namespace cistern::trace::testing {
+namespace cistern::recording::calls {
 namespace {
 
-using Events = std::vector<TraceEvent>;
+using Events = std::vector<Call>;
 
 // Protocol 0 in text: a dict of one key.
 std::string dict(const std::string& key, const std::string& value) {
@@ -36,11 +36,11 @@ std::string segmentOn(int device) {
 
 TEST_CASE("a PyTorch snapshot is read in every pickle protocol") {
   for (int protocol = 0; protocol <= 5; ++protocol) {
-    const Recordings read =
-        readTraces(samplePath(fmt::format("snapshot.p{}.pickle", protocol)), {}, 1);
-    REQUIRE(read.traces.size() == 1);
-    const Trace& trace = read.traces[0];
-    audit(trace);
+    const FileContents read =
+        readCalls(samplePath(fmt::format("snapshot.p{}.pickle", protocol)), {}, 1);
+    REQUIRE(read.recordings.size() == 1);
+    audit(read.recordings[0]);
+    const Calls trace = callsOf(read.recordings[0]);
     CHECK(trace.events == Events{allocation(1000, 0, 0), allocation(100, 0, 0),
                                  allocation(64, 0, 0), release(0, 0, 0), allocation(512, 0, 50),
                                  allocation(3'000'000, 1, 10), release(2, 0, 10), release(4, 1, 30),
@@ -54,22 +54,21 @@ TEST_CASE("a PyTorch snapshot is read in every pickle protocol") {
 }
 
 TEST_CASE("a snapshot of several GPUs has a trace for each that has a history") {
-  const Recordings read = readTraces(samplePath("snapshot.p5.pickle"));
-  CHECK(read.gpus == std::vector<std::string>{"cuda:0", "cuda:1"});
+  const FileContents read = readCalls(samplePath("snapshot.p5.pickle"));
+  CHECK(read.of_several);
   CHECK(read.left_out.empty());
-  REQUIRE(read.traces.size() == 2);
-  CHECK(read.traces[0].events == Events{allocation(512, 0, 0)});
-  CHECK(read.traces[0].name == "snapshot.p5 [cuda:0]");
-  CHECK(read.traces[1].events.size() == 9);
-  CHECK(fileComplaint(samplePath("snapshot.p5.pickle")) ==
-        ": records several GPUs, cuda:0, cuda:1: one has to be chosen");
+  REQUIRE(read.recordings.size() == 2);
+  CHECK(read.recordings[0].device == "cuda:0");
+  CHECK(callsOf(read.recordings[0]).events == Events{allocation(512, 0, 0)});
+  CHECK(read.recordings[0].name == "snapshot.p5 [cuda:0]");
+  CHECK(read.recordings[1].events.size() == 9);
 }
 
 TEST_CASE("a GPU that a snapshot does not have is refused with those that it has") {
   const std::string path = samplePath("snapshot.p5.pickle");
   for (const std::uint32_t gpu : {2u, 5u}) {
     CHECK_THROWS_WITH(
-        readTraces(path, {}, gpu),
+        readCalls(path, {}, gpu),
         fmt::format("{}: has no history of cuda:{}; it has that of cuda:0, cuda:1", path, gpu));
   }
 }
@@ -92,32 +91,32 @@ TEST_CASE("a snapshot without a history is refused, whatever its segments hold")
 TEST_CASE("memory of a GPU without a history is named, if another GPU has one") {
   const std::string content = "(dVdevice_traces\n" + list("(l" + entry("alloc", "4096")) +
                               "sVsegments\n" + list(segmentOn(3)) + "s.";
-  const Recordings read = parseTraces(content, "t");
-  CHECK(read.traces.size() == 1);
+  const FileContents read = parseCalls(content);
+  CHECK(read.recordings.size() == 1);
   CHECK_FALSE(read.of_several);
   CHECK(read.left_out ==
         std::vector<std::string>{"cuda:3 has 1 block of 512 B and no history, and is left out"});
-  CHECK(parseTraces(content, "t", 0).left_out.empty());
+  CHECK(parseCalls(content, 0).left_out.empty());
   CHECK(complaint("(dVdevice_traces\n(lsVsegments\n" + list(segmentOn(-1)) + "s.") ==
         "t: segments[0]: expected 'device' to be the number of a GPU, found -1");
 }
 
 TEST_CASE("a snapshot needs neither segments nor times") {
-  const Trace trace = parsed(snapshotOf(entry("alloc", "4096") + entry("free_requested", "4096")));
+  const Calls trace = parsed(snapshotOf(entry("alloc", "4096") + entry("free_requested", "4096")));
   CHECK(trace.events == Events{allocation(8, 0, 0), release(0, 0, 0)});
 }
 
 TEST_CASE("a free that is completed later than at once ends the uses of other streams") {
   const std::string used = entry("alloc", "4096") + entry("alloc", "8192") +
                            entry("free_requested", "4096") + entry("segment_alloc", "0");
-  const Trace at_once =
+  const Calls at_once =
       parsed(snapshotOf(used + entry("free_completed", "4096") + entry("free_requested", "8192")));
   CHECK(at_once.events == Events{allocation(8, 0, 0), allocation(8, 0, 0), release(0, 0, 0),
                                  release(1, 0, 0),
                                  usesEnd(1, 0, 0)});  // the record ends while the second one waits
   CHECK(at_once.stream_uses == StreamUses::kRecorded);
 
-  const Trace later = parsed(snapshotOf(used + entry("alloc", "16384") +
+  const Calls later = parsed(snapshotOf(used + entry("alloc", "16384") +
                                         entry("free_completed", "4096") + entry("alloc", "4096")));
   CHECK(later.events == Events{allocation(8, 0, 0), allocation(8, 0, 0), release(0, 0, 0),
                                allocation(8, 0, 0), usesEnd(0, 0, 0), allocation(8, 0, 0)});
@@ -213,4 +212,4 @@ TEST_CASE("a dict or a list that stands in many places is refused") {
 }
 
 }  // namespace
-}  // namespace cistern::trace::testing
+}  // namespace cistern::recording::calls

@@ -1,8 +1,8 @@
-#include "interop/trace/live_addresses.hpp"
+#include "interop/recording/live_addresses.hpp"
 
 #include <utility>
 
-namespace cistern::trace {
+namespace cistern::recording {
 
 std::optional<std::uint64_t> LiveAddresses::put(std::uint64_t address, std::uint64_t allocation) {
   const auto [found, added] = latest_.try_emplace(address, allocation);
@@ -23,4 +23,4 @@ std::optional<std::uint64_t> LiveAddresses::take(std::uint64_t address) {
   return allocation;
 }
 
-}  // namespace cistern::trace
+}  // namespace cistern::recording

@@ -1,16 +1,16 @@
 // The traces of real programs that the benchmarks replay, against what is known of each.
-#include "interop/trace/write.hpp"
+#include "interop/recording/formats/write_trace.hpp"
+#include "tests/recording/calls_testing.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/trace/trace_testing.hpp"
 
-namespace cistern::trace::testing {
+namespace cistern::recording::calls {
 namespace {
 
 struct Known {
   const char* name;
   std::size_t events;
   std::uint64_t peak_bytes;
-  int streams;
+  std::size_t streams;
 };
 
 const std::vector<Known> kKnown{
@@ -26,8 +26,9 @@ std::filesystem::path tracePath(const std::string& name) {
 
 TEST_CASE("every recorded trace is read whole", "[long]") {
   for (const Known& known : kKnown) {
-    const Trace trace = readTrace(tracePath(known.name));
-    audit(trace);
+    const Recording recording = std::move(readCalls(tracePath(known.name)).recordings.at(0));
+    audit(recording);
+    const Calls trace = callsOf(recording);
     CHECK(trace.name == known.name);
     CHECK(trace.events.size() == known.events);
     CHECK(trace.peak_requested_bytes == known.peak_bytes);
@@ -37,11 +38,11 @@ TEST_CASE("every recorded trace is read whole", "[long]") {
 }
 
 TEST_CASE("a recorded trace survives being written") {
-  const Trace trace = readTrace(tracePath("streams_prefetch"));
+  const Recording trace = std::move(readCalls(tracePath("streams_prefetch")).recordings.at(0));
   const TemporaryFile file("copy.trace.gz");
   writeTrace(trace, file.path());
-  CHECK(readTrace(file.path()) == trace);
+  CHECK(readOne(file.path()) == callsOf(trace));
 }
 
 }  // namespace
-}  // namespace cistern::trace::testing
+}  // namespace cistern::recording::calls

@@ -3,27 +3,30 @@
 //   4711,15:23:45.123456,allocate,0x7f3c00000000,1024,0x0
 // Actions are allocate, free and "allocate failure"; pointers and streams are hexadecimal.
 #include <algorithm>
-#include <array>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "interop/trace/builder.hpp"
-#include "interop/trace/live_addresses.hpp"
-#include "interop/trace/readers.hpp"
-#include "interop/trace/rmm_lines.hpp"
-#include "interop/trace/stream_handles.hpp"
+#include "interop/recording/live_addresses.hpp"
+#include "interop/recording/recording_builder.hpp"
+#include "interop/recording/recording_readers.hpp"
+#include "interop/trace/format.hpp"
+#include "interop/trace/text_cursor.hpp"
 
-namespace cistern::trace {
+namespace cistern::recording {
 namespace {
+
+using trace::kMaxBytes;
+using trace::kRmmColumns;
+using trace::looksLikeRmmHeader;
+using trace::wholeNumber;
 
 constexpr std::uint64_t kSecond = 1'000'000;  // in microseconds, as all times here
 constexpr std::uint64_t kDay = 86'400 * kSecond;
 constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
-
-constexpr std::array<std::string_view, 6> kColumns{"Thread",  "Time", "Action",
-                                                   "Pointer", "Size", "Stream"};
 
 // "123" is 123,000 µs. Digits beyond the sixth are dropped.
 std::optional<std::uint64_t> fraction(std::string_view digits) {
@@ -62,9 +65,10 @@ std::optional<std::uint64_t> hexadecimal(std::string_view text) {
 
 class RmmReader {
  public:
-  RmmReader(TextCursor& cursor, RmmSink& sink) : cursor_(cursor), sink_(sink) {}
+  RmmReader(std::string_view content, const std::string& file, trace::Detail detail)
+      : cursor_(content, file), builder_(cursor_, detail) {}
 
-  void read() {
+  Recording read() {
     while (cursor_.nextLine() && !looksLikeRmmHeader(cursor_.line())) {
     }
     requireColumns();
@@ -77,17 +81,20 @@ class RmmReader {
       }
     }
     if (threads_.size() > 1) {
-      sink_.note(
+      builder_.note(
           fmt::format("Stream 0x2 is cudaStreamPerThread, and counts as {} streams: one of "
                       "each thread that names it.",
                       threads_.size()));
     }
+    builder_.setSource(Source::kRmm);
+    builder_.setStreamUses(StreamUses::kRecorded);  // RMM's frees are in stream order
+    return builder_.finish();
   }
 
  private:
   // A column more or less would shift the others.
   void requireColumns() {
-    for (const std::string_view column : kColumns) {
+    for (const std::string_view column : kRmmColumns) {
       if (cursor_.field(',') != column) failColumn();
     }
     if (cursor_.atLineEnd()) return;
@@ -97,9 +104,10 @@ class RmmReader {
 
   [[noreturn]] void failColumn() const {
     const std::string_view found = cursor_.lastField();
-    const bool known = std::find(kColumns.begin(), kColumns.end(), found) != kColumns.end();
+    const bool known =
+        std::find(kRmmColumns.begin(), kRmmColumns.end(), found) != kRmmColumns.end();
     cursor_.fail(fmt::format("{} column {}; expected {}", known ? "misplaced" : "unknown",
-                             quoted(found), kRmmHeader));
+                             trace::quoted(found), fmt::join(kRmmColumns, ",")));
   }
 
   void readLine() {
@@ -120,7 +128,7 @@ class RmmReader {
   void readAllocation(std::uint64_t time) {
     const std::uint64_t pointer = readHexadecimal("a pointer");
     const std::uint64_t bytes = cursor_.number(',', kMaxBytes, "a size in bytes, at most 2^60");
-    sink_.allocate(pointer, bytes, readStream());
+    builder_.allocate(bytes, readStream(), {pointer});
     const auto before = live_.put(pointer, lines_.size());
     if (before) {
       cursor_.fail(
@@ -136,7 +144,7 @@ class RmmReader {
     const std::uint64_t pointer = readHexadecimal("a pointer");
     const auto allocation = live_.take(pointer);
     if (allocation) {
-      sink_.free(*allocation);
+      builder_.free(*allocation);
       stamp(time);
     } else if (pointer != 0) {  // freeing null means nothing, and programs do it
       cursor_.failExpected("the pointer of a live allocation");
@@ -148,8 +156,9 @@ class RmmReader {
 
   void readFailure(std::uint64_t time) {
     readHexadecimal("a pointer");
-    const std::uint64_t bytes = cursor_.number(',', kAnySize, "a size in bytes");
-    if (sink_.failed(bytes, readStream())) stamp(time);
+    Failure failure;
+    failure.requested = cursor_.number(',', kAnySize, "a size in bytes");
+    if (builder_.fail(readStream(), {}, std::move(failure))) stamp(time);
     cursor_.expectLineEnd();
   }
 
@@ -167,14 +176,14 @@ class RmmReader {
 
   std::uint64_t readStream() {
     const std::uint64_t stream = readHexadecimal("a stream");
-    if (stream == kPerThreadStream) return streamOfThread();
-    return stream == kLegacyStream ? 0 : stream;
+    if (stream == trace::kPerThreadStream) return streamOfThread();
+    return stream == trace::kLegacyStream ? 0 : stream;
   }
 
   // 0x2, 0x100000002, 0x200000002 …: no handle of another stream, as those are aligned addresses.
   std::uint64_t streamOfThread() {
     const auto thread = threads_.try_emplace(std::string(thread_), threads_.size()).first;
-    return kPerThreadStream + (thread->second << 32);
+    return trace::kPerThreadStream + (thread->second << 32);
   }
 
   // Gives the event just added its delta. Threads race to the log, so a time may be a little before
@@ -183,11 +192,11 @@ class RmmReader {
     const std::uint64_t last = last_time_.value_or(time);
     const bool midnight = last > time + kDay / 2;
     if (time > last || midnight || !last_time_) last_time_ = time;
-    sink_.elapsed(midnight ? time + kDay - last : *last_time_ - last);
+    builder_.setDelta(midnight ? time + kDay - last : *last_time_ - last);
   }
 
-  TextCursor& cursor_;
-  RmmSink& sink_;
+  trace::TextCursor cursor_;
+  RecordingBuilder builder_;
   LiveAddresses live_;
   std::string_view thread_;                                 // of the line that is being read
   std::unordered_map<std::string, std::uint64_t> threads_;  // that have named 0x2: their numbers
@@ -195,48 +204,10 @@ class RmmReader {
   std::optional<std::uint64_t> last_time_;  // the latest so far; none before the first event
 };
 
-class TraceOfRmm final : public RmmSink {
- public:
-  explicit TraceOfRmm(const TextCursor& cursor) : builder_(cursor) {}
-
-  void allocate(std::uint64_t, std::uint64_t bytes, std::uint64_t stream) override {
-    builder_.allocate(bytes, stream);
-  }
-  void free(std::uint64_t allocation) override { builder_.free(allocation); }
-  bool failed(std::uint64_t, std::uint64_t) override { return false; }
-  void elapsed(std::uint64_t delta_us) override { builder_.setDelta(delta_us); }
-  void note(std::string text) override { builder_.note(std::move(text)); }
-
-  Trace finish() {
-    builder_.setStreamUses(StreamUses::kRecorded);  // RMM's frees are in stream order
-    return builder_.finish();
-  }
-
- private:
-  TraceBuilder builder_;
-};
-
 }  // namespace
 
-void readRmmLines(TextCursor& cursor, RmmSink& sink) { RmmReader(cursor, sink).read(); }
-
-bool looksLikeRmmHeader(std::string_view line) {
-  constexpr std::ptrdiff_t kMost = 4;
-  const std::string no_file;
-  TextCursor cursor(line, no_file);
-  if (!cursor.nextLine()) return false;
-  std::ptrdiff_t known = 0;
-  while (!cursor.atLineEnd()) {
-    known += std::count(kColumns.begin(), kColumns.end(), cursor.field(','));
-  }
-  return known >= kMost;
+Recording readRmm(std::string_view content, const std::string& file, trace::Detail detail) {
+  return RmmReader(content, file, detail).read();
 }
 
-Trace readRmm(std::string_view content, const std::string& file) {
-  TextCursor cursor(content, file);
-  TraceOfRmm sink(cursor);
-  readRmmLines(cursor, sink);
-  return sink.finish();
-}
-
-}  // namespace cistern::trace
+}  // namespace cistern::recording

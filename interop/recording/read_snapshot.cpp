@@ -63,7 +63,7 @@ class SnapshotJson final : public trace::ErrorSite {
   // `next` is where the block has to lie, and moves past it.
   void readBlock(const json& block, std::uint32_t pool, bool in_pages, std::uint64_t& next) {
     requireKind(block, json::value_t::object, "a block", "an object");
-    Whereabouts where;
+    Place where;
     where.address = bits(block, "address");
     where.pool = pool;
     if (where.address != next) fail(fmt::format("expected a block at address 0x{:x}", next));
@@ -202,7 +202,7 @@ bool isShallow(int depth, json::parse_event_t, json&) {
 
 }  // namespace
 
-Recording readSnapshotRecording(std::string_view content, const std::string& file) {
+Recording readSnapshot(std::string_view content, const std::string& file) {
   constexpr std::size_t kMost = 256 * kMiB;  // a parsed one takes ten times its text
   if (content.size() > kMost) throw trace::TraceError(file, "is longer than 256 MiB");
   json whole;

@@ -1,4 +1,4 @@
-#include "interop/trace/header.hpp"
+#include "interop/recording/header.hpp"
 
 #include <array>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "allocator/base/bytes.hpp"
 #include "interop/trace/text_cursor.hpp"
 
-namespace cistern::trace {
+namespace cistern::recording {
 namespace {
 
 using nlohmann::json;
@@ -27,10 +27,6 @@ std::optional<StreamUses> usesNamed(const json& value) {
   return std::nullopt;
 }
 
-std::string quotedJson(const std::string& text) {
-  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 // ---- Reading ----
 
 void readUses(const json& object, Header& header, const OnBad& on_bad) {
@@ -46,7 +42,7 @@ std::optional<std::uint64_t> streamName(const json& value) {
   if (!value.is_string()) return std::nullopt;
   std::string_view text = value.get_ref<const std::string&>();
   if (!text.starts_with("0x")) return std::nullopt;
-  return wholeNumber(text.substr(2), 16);
+  return trace::wholeNumber(text.substr(2), 16);
 }
 
 void readStreamNames(const json& names, Header& header, const OnBad& on_bad) {
@@ -54,7 +50,7 @@ void readStreamNames(const json& names, Header& header, const OnBad& on_bad) {
       "expected \"stream_names\" to be an object such as {\"1\": \"0x7f3c\"}";
   if (!names.is_object()) return on_bad(expected);
   for (const auto& [key, value] : names.items()) {
-    const auto number = wholeNumber(key);
+    const auto number = trace::wholeNumber(key);
     const auto name = streamName(value);
     if (!number || !name) return on_bad(expected);
     header.stream_names[*number] = *name;
@@ -87,12 +83,11 @@ void readRecording(const json& object, Header& header, const OnBad& on_bad) {
 
 }  // namespace
 
-std::string headerComment(const Header& header) {
-  std::string text = fmt::format("{{\"name\": {}", quotedJson(header.name.value_or("")));
-  for (const auto& [uses, word] : kUses) {
-    if (header.stream_uses == uses) text += fmt::format(", \"{}\": \"{}\"", kUsesKey, word);
+std::string_view wordFor(StreamUses uses) {
+  for (const auto& [known, word] : kUses) {
+    if (known == uses) return word;
   }
-  return text + "}";
+  return "";
 }
 
 std::optional<Header> headerInComment(std::string_view comment, const OnBad& on_bad) {
@@ -113,4 +108,4 @@ std::optional<Header> headerInComment(std::string_view comment, const OnBad& on_
   return header;
 }
 
-}  // namespace cistern::trace
+}  // namespace cistern::recording

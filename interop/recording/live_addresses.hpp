@@ -8,7 +8,7 @@
 
 #include "interop/trace/hash.hpp"
 
-namespace cistern::trace {
+namespace cistern::recording {
 
 /// Several allocations may be live at null, where those of zero bytes lie; a free takes the latest.
 class LiveAddresses {
@@ -23,8 +23,8 @@ class LiveAddresses {
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
-  std::unordered_map<std::uint64_t, std::uint64_t, SeededHash> latest_;
+  std::unordered_map<std::uint64_t, std::uint64_t, trace::SeededHash> latest_;
   std::vector<std::uint64_t> shadowed_;  // by allocation: the one live at its address before it
 };
 
-}  // namespace cistern::trace
+}  // namespace cistern::recording
