@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,6 @@
 #include "interop/report/gzip.hpp"
 #include "interop/report/moments.hpp"
 #include "interop/report/names.hpp"
-#include "interop/report/report_page.hpp"
 #include "interop/report/reserved.hpp"
 #include "interop/report/windows.hpp"
 
@@ -117,24 +117,20 @@ void noteCoarse(const std::vector<Moment>& moments, json& notes) {
       coarse));
 }
 
-/// Adds the windows that the page has room for. Pre: the model has all else, and its moments are in
-/// the order of `moments`.
-void addWindows(const Study& study, std::uint64_t most_packed, std::vector<Moment> moments,
-                json& model) {
-  const std::uint64_t packed = gzipped(textOf(model)).size();
-  const std::vector<Window> windows =
-      windowsAround(study, moments, most_packed > packed ? most_packed - packed : 0);
+/// Says in the model's moments which of the windows shows each.
+void placeMoments(const std::vector<Moment>& moments, const std::vector<Window>& windows,
+                  json& model) {
   for (std::size_t i = 0; i < moments.size() && !windows.empty(); ++i) {
     if (!moments[i].has_window) continue;
     const std::size_t window = windowOf(windows, moments[i]);
     model["moments"][i]["window"] = window;
     model["moments"][i]["at"] = moments[i].done - windows[window].first;
   }
-  for (const Window& window : windows) model["windows"].push_back(windowJson(study, window));
   if (!windows.empty()) noteCoarse(moments, model["notes"]);
 }
 
-json recordingModel(const Study& study, std::uint64_t most_packed) {
+/// All but the windows.
+json recordingModel(const Study& study, std::vector<Moment>& moments) {
   json model = facts(study.subject);
   model.update(tables(study.recorded()));
   std::vector<std::string> notes = notesOf(study.recorded());
@@ -142,7 +138,7 @@ json recordingModel(const Study& study, std::uint64_t most_packed) {
   model["marks"] = marks(study.recorded(), notes);
   model["timeline"] = timeline(study);
   model["leaks"] = leaks(study);
-  const std::vector<Moment> moments = momentsOf(study, notes);
+  moments = momentsOf(study, notes);
   model["moments"] = json::array();
   for (const Moment& moment : moments)
     model["moments"].push_back(momentJson(study, moment, model["leaks"]));
@@ -154,26 +150,79 @@ json recordingModel(const Study& study, std::uint64_t most_packed) {
   model["rest"] = rest(study);
   model["notes"] = std::move(notes);
   model["windows"] = json::array();
-  if (most_packed != 0) addWindows(study, most_packed, moments, model);
   return model;
+}
+
+/// The text of a recording's model with the windows that the page has room for, piece by piece. The
+/// windows are chosen by what all else takes. Moments say which of them show them, so the moments
+/// and the notes come behind the choice; they are small, and are packed before it to be weighed.
+void packRecording(const Study& study, std::uint64_t most_packed, std::vector<Piece>& pieces) {
+  std::vector<Moment> moments;
+  json model = recordingModel(study, moments);
+  json late = {{"moments", std::move(model["moments"])}, {"notes", std::move(model["notes"])}};
+  for (const char* const key : {"moments", "notes", "windows"}) model.erase(key);
+  std::string text = textOf(model);
+  text.back() = ',';
+  pieces.push_back(packed(text));
+  const std::uint64_t taken = pieces.back().deflated.size() + packed(textOf(late)).deflated.size();
+  const std::vector<Window> windows =
+      windowsAround(study, moments, most_packed > taken ? most_packed - taken : 0);
+  placeMoments(moments, windows, late);
+  text = textOf(late).substr(1);
+  text.back() = ',';
+  pieces.push_back(packed(text + "\"windows\":["));
+  for (const Window& window : windows) {
+    if (&window != &windows.front()) pieces.push_back(packed(","));
+    pieces.push_back(window.packed);
+  }
+  pieces.push_back(packed("]}"));
+}
+
+/// The facts of a model. Of several recordings, `peaks` are those that are compared.
+json frameOf(const Making& making, const std::vector<PeakHolders>& peaks) {
+  return {{"format", 1},
+          {"made_by", making.made_by},
+          {"command", making.command},
+          {"comparison", making.compare ? compared(peaks[0], peaks[1]) : json()}};
+}
+
+/// Calls tell(study) for each subject. Returns the facts.
+template <class Tell>
+json studied(std::span<const Subject> subjects, const Making& making, Tell tell) {
+  std::vector<PeakHolders> peaks;
+  for (const Subject& subject : subjects) {
+    const Study study(subject);
+    tell(study);
+    if (making.compare) peaks.push_back(peakHoldersOf(study));
+  }
+  return frameOf(making, peaks);
 }
 
 }  // namespace
 
 json modelOf(std::span<const Subject> subjects, const Making& making) {
-  const std::uint64_t most_packed = making.windows ? kMostPacked / subjects.size() : 0;
   json recordings = json::array();
-  std::vector<PeakHolders> peaks;
-  for (const Subject& subject : subjects) {
-    const Study study(subject);
-    recordings.push_back(recordingModel(study, most_packed));
-    if (making.compare) peaks.push_back(peakHoldersOf(study));
-  }
-  return {{"format", 1},
-          {"made_by", making.made_by},
-          {"command", making.command},
-          {"recordings", std::move(recordings)},
-          {"comparison", making.compare ? compared(peaks[0], peaks[1]) : json()}};
+  json model = studied(subjects, making, [&](const Study& study) {
+    std::vector<Moment> moments;
+    recordings.push_back(recordingModel(study, moments));
+  });
+  model["recordings"] = std::move(recordings);
+  return model;
+}
+
+std::string packedModelOf(std::span<const Subject> subjects, const Making& making) {
+  std::vector<Piece> pieces{packed("{\"recordings\":[")};
+  bool first = true;
+  const json facts = studied(subjects, making, [&](const Study& study) {
+    if (!std::exchange(first, false)) pieces.push_back(packed(","));
+    packRecording(study, kMostPacked / subjects.size(), pieces);
+  });
+  pieces.push_back(packed("]," + textOf(facts).substr(1)));
+  return gzipOf(pieces);
+}
+
+std::string textOf(const json& model) {
+  return model.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace cistern::report

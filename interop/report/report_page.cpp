@@ -4,7 +4,6 @@
 
 #include "cistern/error.hpp"
 #include "interop/report/base64.hpp"
-#include "interop/report/gzip.hpp"
 #include "interop/report/page_text.hpp"
 
 namespace cistern::report {
@@ -16,15 +15,11 @@ constexpr std::string_view kDataMarker = "<!-- cistern:data -->";
 
 std::string missingPackages() { return std::string(packagesNotFound()); }
 
-std::string textOf(const nlohmann::json& model) {
-  return model.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string pageOf(const nlohmann::json& model) {
+std::string pageOf(std::string_view model) {
   const std::string_view page = pageText();
   const std::size_t marker = page.find(kDataMarker);
   if (marker == page.npos) throw Error("this build's page has no place for the data");
-  const std::string data = base64(gzipped(textOf(model)));
+  const std::string data = base64(model);
   std::string whole;
   whole.reserve(page.size() + data.size());
   whole += page.substr(0, marker);

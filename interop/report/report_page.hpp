@@ -2,8 +2,7 @@
 #pragma once
 
 #include <string>
-
-#include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace cistern::report {
 
@@ -11,11 +10,7 @@ namespace cistern::report {
 /// pages.
 std::string missingPackages();
 
-/// The model as text: JSON without spaces. Text that is not UTF-8 is replaced.
-std::string textOf(const nlohmann::json& model);
-
-/// The whole page as HTML. Pre: missingPackages() is empty. Throws Error if memory for zlib is
-/// missing.
-std::string pageOf(const nlohmann::json& model);
+/// The whole page as HTML, of a packed model. Pre: missingPackages() is empty.
+std::string pageOf(std::string_view model);
 
 }  // namespace cistern::report

@@ -1,17 +1,15 @@
 #include "interop/report/windows.hpp"
 
 #include <algorithm>
-
-#include "interop/report/gzip.hpp"
+#include <utility>
 
 namespace cistern::report {
 namespace {
 
 struct SizedWindow {
-  Window window;
+  Window window;     ///< packed, unless it has grown since
   double bytes = 0;  ///< about what it takes, packed
 
-  std::uint32_t end() const { return window.first + window.count; }
   double bytesAnEvent() const { return bytes / double(window.count); }
 };
 
@@ -37,14 +35,19 @@ class WindowChoice {
       return a.window.first < b.window.first;
     });
     std::vector<Window> windows;
-    for (const SizedWindow& chosen : chosen_) windows.push_back(chosen.window);
+    for (SizedWindow& chosen : chosen_) {
+      if (chosen.window.packed.bytes == 0) pack(chosen.window);
+      windows.push_back(std::move(chosen.window));
+    }
     return windows;
   }
 
  private:
   static bool touch(const SizedWindow& a, const SizedWindow& b) {
-    return a.window.first <= b.end() && b.window.first <= a.end();
+    return a.window.first <= b.window.end() && b.window.first <= a.window.end();
   }
+
+  void pack(Window& window) const { window.packed = packed(windowJson(study_, window).dump()); }
 
   /// The window with those that it touches, and what it takes. To pack is dear, so the events that
   /// it adds to others count as much as theirs.
@@ -56,12 +59,16 @@ class WindowChoice {
       bytes += other.bytes;
       bytes_an_event = std::max(bytes_an_event, other.bytesAnEvent());
       counted += other.window.count;
-      const std::uint32_t end = std::max(window.end(), other.end());
-      window.window.first = std::min(window.window.first, other.window.first);
-      window.window.count = end - window.window.first;
+      const std::uint32_t first = std::min(window.window.first, other.window.first);
+      const std::uint32_t end = std::max(window.window.end(), other.window.end());
+      const bool same = first == other.window.first && end == other.window.end();
+      window.window = {first, end - first, same ? other.window.packed : Piece()};
     }
-    window.bytes = counted == 0 ? double(gzipped(windowJson(study_, window.window).dump()).size())
-                                : bytes + bytes_an_event * double(window.window.count - counted);
+    if (counted == 0) {
+      pack(window.window);
+      bytes = double(window.window.packed.deflated.size());
+    }
+    window.bytes = bytes + bytes_an_event * double(window.window.count - counted);
     return window;
   }
 

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "interop/report/gzip.hpp"
 #include "interop/report/moments.hpp"
 #include "interop/report/study.hpp"
 
@@ -19,6 +20,9 @@ inline constexpr std::uint32_t kWindowReach = 50'000;
 struct Window {
   std::uint32_t first = 0;  ///< event number
   std::uint32_t count = 0;  ///< > 0
+  Piece packed{};           ///< its JSON
+
+  std::uint32_t end() const { return first + count; }
 };
 
 /// Windows around the moments that ask for one, as far as `most_bytes` reach, which is about what

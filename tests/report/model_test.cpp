@@ -145,7 +145,7 @@ TEST_CASE("a moment knows its place in its window") {
 
 TEST_CASE("windows can be left out") {
   const Subject subject = testing::subjectOf("a 100 0 1 1000 0 0 0\n");
-  CHECK(testing::modelOfOne(subject, false)["windows"].empty());
+  CHECK(modelOf(std::span(&subject, 1), {})["recordings"][0]["windows"].empty());
 }
 
 TEST_CASE("two recordings are compared by what their stacks are called") {
@@ -158,7 +158,7 @@ TEST_CASE("two recordings are compared by what their stacks are called") {
   std::string moved = after.text();
   moved.replace(moved.find("\"train.py\" 20"), 13, "\"train.py\" 25");  // a line was added above
   const Subject subjects[] = {testing::subjectOf(before.text()), testing::subjectOf(moved)};
-  const json model = modelOf(subjects, {"Cistern", "cistern report", true, true});
+  const json model = modelOf(subjects, {"Cistern", "cistern report", true});
   const json& compared = model["comparison"];
   CHECK(compared["before"] == 0);
   CHECK(compared["after"] == 1);
@@ -169,7 +169,7 @@ TEST_CASE("two recordings are compared by what their stacks are called") {
 
 TEST_CASE("one recording is not compared") {
   const Subject subject = testing::subjectOf("a 100 0 1\n");
-  CHECK(modelOf(std::span(&subject, 1), {"Cistern", "c", true, false})["comparison"].is_null());
+  CHECK(modelOf(std::span(&subject, 1), {"Cistern", "c", false})["comparison"].is_null());
 }
 
 TEST_CASE("the site of a stack is its innermost frame that has a line") {

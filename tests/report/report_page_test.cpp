@@ -4,6 +4,7 @@
 
 #include "interop/report/base64.hpp"
 #include "interop/report/gzip.hpp"
+#include "interop/report/model.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/skipped.hpp"
 
@@ -38,7 +39,10 @@ TEST_CASE("gzip keeps the text, whatever its length") {
   for (const std::size_t size : {0u, 1u, 1u << 20, (1u << 20) + 1, 3'000'000u}) {
     std::string text(size, 'x');
     for (std::size_t i = 0; i < size; i += 7) text[i] = char('a' + i % 23);
-    CHECK(unpacked(gzipped(text)) == text);
+    CHECK(unpacked(gzipOf({packed(text)})) == text);
+    const std::string_view whole = text;
+    CHECK(unpacked(gzipOf({packed(whole.substr(0, size / 3)), packed(whole.substr(size / 3))})) ==
+          text);
   }
 }
 
@@ -48,8 +52,9 @@ TEST_CASE("text that is not UTF-8 is replaced") {
 
 TEST_CASE("a page holds the model, the libraries and their licences, and loads nothing") {
   if (!missingPackages().empty()) return test::skipped("this build has no page");
-  const std::string page = pageOf({{"format", 1}});
-  const std::string data = base64(gzipped("{\"format\":1}"));
+  const std::string model = gzipOf({packed("{\"format\":1}")});
+  const std::string page = pageOf(model);
+  const std::string data = base64(model);
   CHECK(page.find('>' + data + "</script>") != page.npos);
   CHECK(page.find("d3js.org v") != page.npos);
   CHECK(page.find("Redistributions of source code must retain") != page.npos);

@@ -10,6 +10,7 @@
 #include "interop/recording/read_recording.hpp"
 #include "interop/report/model.hpp"
 #include "interop/report/study.hpp"
+#include "interop/trace/gunzip.hpp"
 
 namespace cistern::report::testing {
 
@@ -25,9 +26,13 @@ inline Subject subjectOf(const std::string& text) {
 }
 
 /// The model of one subject's recording.
-inline nlohmann::json modelOfOne(const Subject& subject, bool windows = true) {
-  Making making{"Cistern", "cistern report t", windows, false};
-  return modelOf(std::span<const Subject>(&subject, 1), making)["recordings"][0];
+inline nlohmann::json modelOfOne(const Subject& subject) {
+  const Making making{"Cistern", "cistern report t", false};
+  const std::string packed = packedModelOf(std::span<const Subject>(&subject, 1), making);
+  trace::Gunzip gunzip("the model", {});
+  nlohmann::json model = nlohmann::json::parse(gunzip.take(packed));
+  gunzip.finish();
+  return std::move(model["recordings"][0]);
 }
 inline nlohmann::json modelOfText(const std::string& text) { return modelOfOne(subjectOf(text)); }
 

@@ -68,7 +68,7 @@ TEST_CASE("windows that have no room are left out, the last and least needed fir
   for (const std::uint32_t done : {60'000u, 180'000u, 300'000u, 420'000u})
     moments.push_back({MomentKind::kFailure, "f", done, done, true});
   moments[1].kind = MomentKind::kPeak;
-  const std::uint64_t one = gzipped(windowJson(study, {10'000, 100'000}).dump()).size();
+  const std::uint64_t one = packed(windowJson(study, {10'000, 100'000}).dump()).deflated.size();
   const auto with_windows = [&](std::uint64_t most) {
     std::vector<Moment> left = moments;
     const std::size_t windows = windowsAround(study, left, most).size();
@@ -89,7 +89,7 @@ TEST_CASE("moments close together share a window, and its room") {
   const Study study(subject);
   std::vector<Moment> moments;
   for (std::uint32_t i = 0; i < 16; ++i) moments.push_back(at(80'000 + i));
-  const std::uint64_t one = gzipped(windowJson(study, {30'000, 100'000}).dump()).size();
+  const std::uint64_t one = packed(windowJson(study, {30'000, 100'000}).dump()).deflated.size();
   const std::vector<Window> windows = windowsAround(study, moments, one * 3 / 2);
   REQUIRE(windows.size() == 1);
   CHECK(windows[0].count == 100'015);

@@ -96,11 +96,12 @@ class ReportMaker {
 
   std::string reportText() {
     const report::Making making{"Cistern " CISTERN_VERSION, settings_.command_line,
-                                settings_.format == ReportFormat::kHtml, settings_.compare};
-    const nlohmann::json model = report::modelOf(subjects_, making);
+                                settings_.compare};
+    if (settings_.format == ReportFormat::kJson)
+      return report::textOf(report::modelOf(subjects_, making)) + "\n";
+    const std::string model = report::packedModelOf(subjects_, making);
     subjects_.clear();  // most of the memory, which the page's text takes over
-    return settings_.format == ReportFormat::kHtml ? report::pageOf(model)
-                                                   : report::textOf(model) + "\n";
+    return report::pageOf(model);
   }
 
   /// Whether the file is for another viewer.
