@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-
-#include "interop/recording/plain_text.hpp"
+#include <nlohmann/json.hpp>
 
 namespace cistern::recording {
 
@@ -12,6 +11,21 @@ using trace::kLongestUs;
 using trace::kMaxBytes;
 using trace::kMaxNotes;
 using trace::kMaxStreams;
+
+namespace {
+
+// `text` with each byte that is no part of UTF-8 replaced by U+FFFD: files are untrusted, and texts
+// go into JSON.
+std::string plainText(std::string text) {
+  using nlohmann::json;
+  const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (std::all_of(text.begin(), text.end(), ascii)) return text;
+  const std::string valid =
+      json(std::move(text)).dump(-1, ' ', false, json::error_handler_t::replace);
+  return json::parse(valid).get<std::string>();
+}
+
+}  // namespace
 
 RecordingBuilder::RecordingBuilder(const trace::ErrorSite& site, trace::Detail detail)
     : site_(site), keeps_all_(detail == trace::Detail::kAll) {

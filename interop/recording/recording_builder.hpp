@@ -104,12 +104,6 @@ class RecordingBuilder {
     std::uint32_t state : 2;
   };
   using PairKey = std::pair<std::uint64_t, std::uint64_t>;
-  struct PairHash {
-    std::size_t operator()(const PairKey& pair) const {
-      const trace::SeededHash hash;
-      return hash(pair.first * 0x9e3779b97f4a7c15u + hash(pair.second));
-    }
-  };
   template <class Key, class Hash>
   using Numbers = std::unordered_map<Key, std::uint32_t, Hash>;
 
@@ -134,7 +128,7 @@ class RecordingBuilder {
   std::uint64_t last_stream_ = 0;  // programs stay on a stream for long: spares most look-ups
   std::uint32_t last_number_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t, trace::SeededHash> own_names_;
-  Numbers<PairKey, PairHash> pool_numbers_;
+  Numbers<PairKey, trace::SeededPairHash> pool_numbers_;
 };
 
 }  // namespace cistern::recording

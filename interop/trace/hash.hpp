@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <utility>
 
 namespace cistern::trace {
 
@@ -14,6 +15,13 @@ struct SeededHash {
     std::uint64_t mixed = (key ^ seed) * 0x9e3779b97f4a7c15u;
     mixed = (mixed ^ (mixed >> 32)) * (seed | 0xd6e8feb9u);
     return static_cast<std::size_t>(mixed ^ (mixed >> 29));
+  }
+};
+
+struct SeededPairHash {
+  std::size_t operator()(const std::pair<std::uint64_t, std::uint64_t>& pair) const noexcept {
+    const SeededHash hash;
+    return hash(pair.first * 0x9e3779b97f4a7c15u + hash(pair.second));
   }
 };
 

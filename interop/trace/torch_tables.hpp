@@ -65,19 +65,13 @@ class TableFiller {
 
  private:
   using Pair = std::pair<std::uint64_t, std::uint64_t>;
-  struct PairHash {
-    std::size_t operator()(const Pair& pair) const {
-      const SeededHash hash;
-      return hash(pair.first * 0x9e3779b97f4a7c15u + hash(pair.second));
-    }
-  };
   template <class Key, class Hash>
   using Numbers = std::unordered_map<Key, std::uint32_t, Hash>;
 
   SnapshotTables tables_;
   Numbers<std::string, std::hash<std::string>> frames_, labels_;
   Numbers<std::uint64_t, SeededHash> stacks_, streams_{{0, 0}};
-  Numbers<Pair, PairHash> pools_{{{0, 0}, 0}};
+  Numbers<Pair, SeededPairHash> pools_{{{0, 0}, 0}};
   std::uint64_t last_stream_ = 0;  // spares most look-ups
   std::uint32_t last_stream_number_ = 0;
 };

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "allocator/base/text.hpp"
 #include "interop/trace/output_file.hpp"
 
 namespace cistern::recording {
@@ -26,7 +27,7 @@ class TextOutput {
     if (text_.size() >= kChunk) flush();
   }
   /// A JSON string, with its quotes.
-  void json(std::string_view text);
+  void json(std::string_view text) { add(quotedJson(text)); }
   /// The text between the members of a JSON array or object.
   void comma(bool& first) {
     if (!first) add(",\n");
