@@ -1,6 +1,8 @@
 #include "allocator/base/trace_lines.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -9,6 +11,34 @@
 #include "allocator/base/text.hpp"
 
 namespace cistern {
+namespace {
+
+/// A line of numbers. Most lines are such, and to parse a format string would take most of their
+/// time.
+class NumberLine {
+ public:
+  explicit NumberLine(char verb) { *end_++ = verb; }
+  NumberLine& operator<<(std::uint64_t number) { return put(number, 10); }
+  NumberLine& hexadecimal(std::uint64_t number) { return put(number, 16); }
+  void endIn(std::string& text) {
+    *end_++ = '\n';
+    text.append(characters_.data(), end_);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 8;  // numbers, of 20 digits and a blank each
+
+  NumberLine& put(std::uint64_t number, int base) {
+    *end_++ = ' ';
+    end_ = std::to_chars(end_, characters_.data() + characters_.size(), number, base).ptr;
+    return *this;
+  }
+
+  std::array<char, kMost * 21 + 2> characters_;
+  char* end_ = characters_.data();
+};
+
+}  // namespace
 
 std::string headerComment(std::string_view name, std::string_view uses, std::string_view more) {
   std::string text = fmt::format("{{\"name\": {}", quotedJson(name));
@@ -26,17 +56,18 @@ void TraceLines::comment(std::string_view text) {
 }
 
 void TraceLines::allocation(std::uint64_t bytes, std::uint64_t stream, std::uint64_t delta_us) {
-  fmt::format_to(std::back_inserter(text_), "a {} {} {}\n", bytes, stream, delta_us);
+  (NumberLine('a') << bytes << stream << delta_us).endIn(text_);
 }
 
 void TraceLines::allocation(std::uint64_t bytes, std::uint64_t stream, std::uint64_t delta_us,
                             const LinePlace& place) {
-  fmt::format_to(std::back_inserter(text_), "a {} {} {} {:x} {} {} {}\n", bytes, stream, delta_us,
-                 place.address, place.stack, place.label, place.pool);
+  ((NumberLine('a') << bytes << stream << delta_us).hexadecimal(place.address)
+   << place.stack << place.label << place.pool)
+      .endIn(text_);
 }
 
 void TraceLines::ended(char verb, std::uint64_t allocation, std::uint64_t delta_us) {
-  fmt::format_to(std::back_inserter(text_), "{} {} {}\n", verb, allocation, delta_us);
+  (NumberLine(verb) << allocation << delta_us).endIn(text_);
 }
 
 void TraceLines::memory(std::string_view kind, std::uint64_t address, std::uint64_t bytes,
@@ -63,7 +94,7 @@ void TraceLines::frame(std::string_view function, std::string_view file, std::ui
 }
 
 void TraceLines::stack(std::uint32_t parent, std::uint32_t frame) {
-  fmt::format_to(std::back_inserter(text_), "S {} {}\n", parent, frame);
+  (NumberLine('S') << parent << frame).endIn(text_);
 }
 
 void TraceLines::label(std::uint32_t parent, std::string_view name) {

@@ -67,8 +67,8 @@ class Planted(unittest.TestCase):
             ("pools/a.cpp", "allocator/engine/engine.hpp"),
             ("allocator/history/a.cpp", "allocator/engine/engine.hpp"),
             ("allocator/assembly.cpp", "allocator/history/memory_history.hpp"),
-            ("interop/command/a.cpp", "interop/trace/trace.hpp"),
-            ("tests/base/a.cpp", "interop/trace/trace.hpp"),
+            ("interop/command/a.cpp", "interop/trace/trace_file.hpp"),
+            ("tests/base/a.cpp", "interop/trace/trace_file.hpp"),
             ("allocator/base/a.cpp", "fmt/format.h"),
         ]:
             self.assert_clean(floors, name, f'#include "{included}"\n')
