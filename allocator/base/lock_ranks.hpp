@@ -56,6 +56,7 @@
   X(kHandleSources, "HandleCountsSource", "guards the list of handle pools")                     \
   X(kDeviceSlots, "DeviceSlots::making_", "makes a device's value once")                         \
   /* What an allocator remembers */                                                              \
+  X(kImports, "Imports::mutex_", "guards which imports there are, and what is to be unmapped")   \
   X(kHistory, "History::mutex_", "guards the events of a history, and what lives")
 
 /// The same. Nothing is taken under any of these, so their order says nothing.
@@ -69,7 +70,6 @@
   X(kSegmentMap, "SegmentMap::mutex_", "serialises what changes the map of segments")           \
   X(kSegments, "SegmentBacking::mutex_", "guards held segments, and the places of all")         \
   X(kLastError, "LastAnswer::mutex_", "guards the last error of the device")                    \
-  X(kImports, "Imports::mutex_", "guards what could not be unmapped yet")                       \
   X(kVirtualSegments, "VirtualSegments::mutex_", "guards the segments of one page each")        \
   X(kHooks, "HookList::mutex_", "guards one list of the program's functions")                   \
   X(kMemoryHooks, "MemoryHooks::mutex_", "guards what hooks for memory are to hear")            \

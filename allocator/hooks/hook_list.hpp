@@ -78,6 +78,7 @@ class HookList {
         change([&](Entries& entries) { std::erase(entries, gone); });
       }
     }
+    gone->removed = true;  // for a call that goes through the list as it was
     if (HookScope::inside(this)) return true;
     gone->awaited = true;
     while (const std::uint32_t calls = gone->calls) gone->calls.wait(calls);
@@ -124,7 +125,8 @@ class HookList {
     const HookId id = nextHookId();
     const Hook hook;
     std::atomic<std::uint32_t> calls{0};  ///< of the list, that it is part of and are under way
-    std::atomic<bool> awaited{false};     ///< a thread that takes it away waits for these to end
+    std::atomic<bool> removed{false};
+    std::atomic<bool> awaited{false};  ///< a thread that takes it away waits for these to end
   };
   using Entries = std::vector<std::shared_ptr<Kept>>;
   /// The list is replaced whole when it changes, so that calling them takes no copy. A copy of a
@@ -161,7 +163,9 @@ class HookList {
   void visit(Visit visit_hook) {
     if (!any_ || (!nests_ && HookScope::inside(this))) return;
     const Call call(*this);
-    for (const auto& kept : *call.hooks) visit_hook(kept->hook);
+    for (const auto& kept : *call.hooks) {
+      if (!kept->removed) visit_hook(kept->hook);
+    }
   }
 
   const char* const verb_;

@@ -94,6 +94,13 @@ class MemoryHooks {
   void expect(const MemoryNotice& of);
   /// The device has mapped it, and blocks may lie there from now on.
   void came(Address address) noexcept;
+  /// expect() and came() for a range that has been there. No-op if its record is: the first hook
+  /// may have looked where the range was not yet, or no longer.
+  void joined(const MemoryNotice& of) {
+    if (!on()) return;
+    expect(of);
+    came(of.address);
+  }
   /// The device has unmapped it, or has not mapped it at all.
   void gone(Address address) noexcept;
   /// The range is out of use. False if the hooks need not hear of it: the device may be called at

@@ -219,8 +219,9 @@ class CISTERN_API CachingAllocator {
   /// done, also if another thread calls it. Then emptyCache and sleep return before the memory has
   /// gone, and the report of a sleep counts it as released. Other threads go on meanwhile, except
   /// that a request which would be refused waits for memory that hooks are to hear of. Inside a
-  /// hook such a request is refused. If the device does not unmap a range, hooks hear that it is
-  /// mapped again.
+  /// hook, and in a capture, such a request is refused. If the device does not unmap a range, hooks
+  /// hear that it is mapped again (not of imports, which nobody gets back). A hook that makes
+  /// memory come and go at each notice never ends.
   ///
   /// An exception of a hook is printed to stderr. All other hooks hear of the change, and the
   /// memory comes or goes all the same: the verb may be another thread's, or noexcept. When the

@@ -33,9 +33,8 @@ void waitWithoutInterpreter(std::atomic<std::uint32_t>& turns, std::uint32_t see
 }  // namespace
 
 cistern_status_t cistern_memory_hook_attach(cistern_allocator_t allocator,
-                                            void (*hook)(void* context,
-                                                         const cistern_memory_notice_t* notice),
-                                            void* context, cistern_memory_hook_t* out) {
+                                            cistern_memory_hook_function_t hook, void* context,
+                                            cistern_memory_hook_t* out) {
   return guarded([&] {
     const Use<AllocatorObject> use(wordOf(allocator));
     requireGiven(out, "out");
@@ -54,7 +53,8 @@ cistern_status_t cistern_memory_hook_detach(cistern_memory_hook_t hook) {
   return guarded([&] {
     const Word handle = wordOf(hook);
     if (abandonForked<MemoryHookObject>(handle)) return;
-    Use<MemoryHookObject>(handle)->detach();  // which may throw; the end of the object may not
+    if (!Use<MemoryHookObject>(handle)->detach())
+      throw Failure(CISTERN_INVALID_HANDLE, "the hook is just being detached");
     if (HandleTable<MemoryHookObject>::remove(handle) == nullptr)
       refuseHandle(handle, Kind::kMemoryHook);
   });

@@ -126,15 +126,18 @@ struct MemoryHookObject {
     id = child.parent().allocator->attachMemoryHook(hook);
     attached = true;
   }
-  /// Waits for other threads that are in the hook. Throws std::bad_alloc, changing nothing.
-  void detach() {
-    if (!attached.exchange(false)) return;
+  /// Waits for other threads that are in the hook. False if another thread does it, or has done it,
+  /// which is not waited for: it may wait for the hook that calls this. Throws std::bad_alloc,
+  /// changing nothing.
+  bool detach() {
+    if (!attached.exchange(false)) return false;
     try {
       child.parent().allocator->detach(id);
     } catch (...) {
       attached = true;
       throw;
     }
+    return true;
   }
 
   const Child child;

@@ -158,6 +158,37 @@ TEST_CASE("a call on a pool that is being destroyed succeeds, or there is no suc
   CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
 }
 
+TEST_CASE("a hook may detach itself while another thread detaches it", "[c]") {
+  struct Detached {
+    cistern_memory_hook_t hook = nullptr;
+    std::atomic<bool> inside{false}, other_began{false};
+    cistern_status_t said = CISTERN_INTERNAL;
+  } shared;
+  const cistern_allocator_t a = makeSim();
+  const auto slow = [](void* context, const cistern_memory_notice_t*) {
+    auto& of = *static_cast<Detached*>(context);
+    if (of.hook == nullptr || of.inside.exchange(true)) return;
+    while (!of.other_began) std::this_thread::yield();
+    for (int looks = 0; looks < 2'000; ++looks) std::this_thread::yield();  // until it waits
+    of.said = cistern_memory_hook_detach(of.hook);
+  };
+  REQUIRE(cistern_memory_hook_attach(a, slow, &shared, &shared.hook) == CISTERN_OK);
+  cistern_status_t said = CISTERN_INTERNAL;
+  std::thread other([&] {
+    while (!shared.inside) std::this_thread::yield();
+    shared.other_began = true;
+    said = cistern_memory_hook_detach(shared.hook);
+  });
+  void* block = nullptr;
+  const cistern_status_t served = cistern_allocate(a, 8 << 20, nullptr, &block);
+  other.join();
+  CHECK(served == CISTERN_OK);
+  CHECK((said == CISTERN_OK) != (shared.said == CISTERN_OK));
+  CHECK((said == CISTERN_INVALID_HANDLE) != (shared.said == CISTERN_INVALID_HANDLE));
+  CHECK(cistern_free(a, block) == CISTERN_OK);
+  CHECK(cistern_allocator_destroy(a) == CISTERN_OK);
+}
+
 TEST_CASE("each thread has its own last error", "[c]") {
   CHECK(cistern_allocator_destroy(nullptr) == CISTERN_INVALID_HANDLE);
   CHECK(lastErrorHas("the handle of an allocator is null"));

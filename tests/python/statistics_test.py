@@ -130,7 +130,8 @@ def test_structs_have_the_fields_of_the_header():
                "stat_group": _native.StatGroupStruct, "page_counts": _native.PageCountsStruct, "statistics": _native.StatisticsStruct,
                "pinned_statistics": _native.PinnedStatisticsStruct, "overflow": _native.OverflowStruct,
                "stack_gatherer": _native.StackGathererStruct, "history_settings": _native.HistorySettings,
-               "sleep_report": _native.SleepReportStruct, "wake_report": _native.WakeReportStruct}
+               "sleep_report": _native.SleepReportStruct, "wake_report": _native.WakeReportStruct,
+               "memory_notice": _native.MemoryNoticeStruct}
     found = dict(re.findall(r"typedef struct cistern_(\w+)_t \{(.*?)\}", without_comments(HEADER), re.S))
     assert found.keys() == structs.keys()
     for name, body in found.items():

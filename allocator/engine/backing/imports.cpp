@@ -19,22 +19,20 @@ MemoryNotice noticeOf(Address base, std::uint64_t bytes) {
 }  // namespace
 
 void Imports::noteOpened(const ImportedRange& range) {
-  {
-    const MutexLock lock(mutex_);
-    opened_[range.base] = range.bytes;
+  const MutexLock lock(mutex_);
+  const auto at = opened_.insert_or_assign(range.base, range.bytes).first;
+  try {
+    hooks_->joined(noticeOf(range.base, range.bytes));
+  } catch (...) {
+    opened_.erase(at);
+    throw;
   }
-  if (!hooks_->on()) return;
-  hooks_->expect(noticeOf(range.base, range.bytes));
-  hooks_->came(range.base);
 }
 
+// Under the lock: a range that goes meanwhile would be told of as one that is there.
 void Imports::tellPresent() {
-  std::map<Address, std::uint64_t> opened;
-  {
-    const MutexLock lock(mutex_);
-    opened = opened_;
-  }
-  for (const auto& [base, bytes] : opened) hooks_->addPresent(noticeOf(base, bytes));
+  const MutexLock lock(mutex_);
+  for (const auto& [base, bytes] : opened_) hooks_->addPresent(noticeOf(base, bytes));
 }
 
 void Imports::giveBack(std::list<ImportedRange>& ranges) noexcept {
@@ -52,16 +50,11 @@ void Imports::giveBack(std::list<ImportedRange>& ranges) noexcept {
 // False if hooks need not hear of the range.
 bool Imports::withdraw(std::list<ImportedRange>& range) noexcept {
   const auto at = range.begin();
-  {
-    const MutexLock lock(mutex_);
-    opened_.erase(at->base);
-    if (hooks_->on()) withdrawn_.splice(withdrawn_.end(), range);
-  }
-  if (!range.empty()) return false;
-  if (hooks_->withdraw(at->base, *this, &*at)) return true;
   const MutexLock lock(mutex_);
-  range.splice(range.end(), withdrawn_, at);
-  return false;
+  opened_.erase(at->base);
+  if (!hooks_->on() || !hooks_->withdraw(at->base, *this, &*at)) return false;
+  withdrawn_.splice(withdrawn_.end(), range);
+  return true;
 }
 
 void Imports::finish(void* range) noexcept {

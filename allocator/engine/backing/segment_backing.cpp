@@ -159,6 +159,16 @@ MemoryNotice noticeOf(const HeapSegment& segment, const Heap& heap) {
 
 }  // namespace
 
+void SegmentBacking::noteMoved(const HeapSegment& segment, const Heap& to) {
+  core_.memory_hooks.joined(noticeOf(segment, to));
+}
+
+// If the host is short of memory, hooks that came meanwhile do not hear of it.
+void SegmentBacking::tellJoined(const HeapSegment& segment, const Heap& owner) noexcept try {
+  noteMoved(segment, owner);
+} catch (const std::bad_alloc&) {
+}
+
 void SegmentBacking::tellPresent(Heap& heap) {
   const MutexLock lock(heap.mutex());
   if (heap.onPages()) return;
@@ -290,7 +300,10 @@ std::uint64_t SegmentBacking::giveBackNow(HeapSegment& segment, Heap& owner, boo
       return 0;
     }
     owner.leaving().end();
-    if (!freed) owner.add(segment, Heap::From::kRefused);
+    if (!freed) {
+      owner.add(segment, Heap::From::kRefused);
+      tellJoined(segment, owner);
+    }
   }
   if (!freed) return 0;
   if (segment.base != 0) freePlace(segment);

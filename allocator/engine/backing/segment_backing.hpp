@@ -88,6 +88,9 @@ class SegmentBacking final : MemoryHooks::Owner {
     const MutexLock lock(mutex_);
     return held_bytes_;
   }
+  /// The segment is about to go to that heap, which the first hook may have looked at before. Both
+  /// heaps' locks are held. Throws std::bad_alloc.
+  void noteMoved(const HeapSegment& segment, const Heap& to);
   /// MemoryHooks::addPresent for each segment of the heap. Throws std::bad_alloc.
   void tellPresent(Heap& heap);
   void finish(void* range) noexcept override;
@@ -113,6 +116,7 @@ class SegmentBacking final : MemoryHooks::Owner {
   [[noreturn]] static void refuse(const Pool& pool, Address address, std::uint64_t bytes,
                                   const char* broken);
   void noteTaken(HeapSegment& segment, const Heap& heap) noexcept;
+  void tellJoined(const HeapSegment& segment, const Heap& owner) noexcept;
   Status returnToDevice(const HeapSegment& segment, const Pool& pool) noexcept;
   // These return the bytes that are back, or go back when hooks have heard of that.
   std::uint64_t giveBack(HeapSegment& segment, Heap& owner, bool was_there);

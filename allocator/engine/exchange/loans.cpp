@@ -51,6 +51,7 @@ Block* takeFrom(Engine& engine, Heap& owner, Heap& heap, const Request& request,
   if (!mayLend(owner, heap) && !inherits) return nullptr;
   if (!whole) return owner.allocateFrom(*block, request);
   HeapSegment& segment = segmentOf(*block);
+  engine.segments.noteMoved(segment, heap);
   owner.remove(segment, false);
   try {
     heap.add(segment, Heap::From::kOtherHeap);

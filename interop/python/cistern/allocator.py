@@ -141,8 +141,8 @@ class Allocator(Observed):
         about to lose it, for a program that registers memory with other libraries. It hears first of all that
         is there. The device unmaps a range when all hooks have returned. One thread at a time calls them, in
         the order of the changes, and it may be any thread. Every method may be called inside; memory that it
-        would unmap stays until the hook is done. An exception is printed, and the memory comes or goes all the
-        same. A hook may not wait for a thread that allocates. TypeError if `hook` cannot be called."""
+        would unmap stays until the hook is done. An exception is printed; the hook stays attached, and the memory comes or
+        goes all the same. A hook may not wait for a thread that allocates. TypeError if `hook` cannot be called."""
         return MemoryHook(self._owned, hook)
 
     def block_size(self, address: SupportsIndex) -> int:

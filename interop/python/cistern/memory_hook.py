@@ -73,10 +73,12 @@ _functions: Dict[int, Callable[[MemoryNotice], Any]] = {}
 _attached: Set[MemoryHook] = set()
 
 
-@MemoryHookFunction
-def _call(key: int, notice: Any) -> None:
-    """What the library calls for every hook. It is never freed, because a hook may detach itself."""
+def _tell(key: int, notice: Any) -> None:
     _functions[key](_notice(notice.contents))
+
+
+#: What the library calls for every hook. It is never freed, because a hook may detach itself.
+_call = MemoryHookFunction(_tell)
 
 
 @atexit.register
