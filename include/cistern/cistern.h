@@ -194,17 +194,15 @@ typedef struct cistern_memory_notice_t {
   int32_t was_there; /**< not 0: the memory was there when the hook was attached */
 } cistern_memory_notice_t;
 
-/** A hook for memory. The notice is its own until it returns. */
+/** The notice is the hook's until it returns. */
 typedef void (*cistern_memory_hook_function_t)(void* context,
                                                const cistern_memory_notice_t* notice);
-
 /** Attaches a hook that hears of each range of device addresses that gets memory behind it, and of
  *  each that is about to lose it, for a program that registers memory with other libraries. It
  *  hears first of all that is there. The device unmaps a range when all hooks have returned.
  *  Inside a hook every call may be made but cistern_allocator_destroy; attachMemoryHook
  *  (allocator.hpp) says when the hook runs, and what a call means there. It may need Python's lock:
- *  a thread that waits for hooks gives that up meanwhile. CISTERN_INVALID_ARGUMENT if `hook` is
- *  null. */
+ *  a thread that waits for hooks gives that up. CISTERN_INVALID_ARGUMENT if `hook` is null. */
 CISTERN_API cistern_status_t cistern_memory_hook_attach(cistern_allocator_t allocator,
                                                         cistern_memory_hook_function_t hook,
                                                         void* context, cistern_memory_hook_t* out);
