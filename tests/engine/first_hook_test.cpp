@@ -39,10 +39,10 @@ class Refusing final : public ForwardingDevice<Refusing> {
 }  // namespace
 
 TEST_CASE("a hook that another hook has detached is not called", "[engine][hooks]") {
-  SimRig rig("background_thread:false");
   HookId second{};
   bool detached = false;
   int called_after = 0;
+  SimRig rig("background_thread:false");  // whose end calls hooks
   rig.allocator.attachMemoryHook([&](const MemoryNotice&) {
     if (second.number == 0 || detached) return;
     rig.allocator.detach(second);
@@ -112,10 +112,10 @@ TEST_CASE("the first hook does not hear that an import is there which has gone",
 
 TEST_CASE("a first hook that comes while the device refuses a segment hears of it",
           "[engine][hooks]") {
+  std::int64_t heard = 0;
   SimWork work(simOf(kGiB));
   Refusing device(work.device());
   CachingAllocator allocator(device, optionsOf("backing:segments,background_thread:false"));
-  std::int64_t heard = 0;
   allocator.free(allocator.allocate(40 * kMiB));
   device.on_free = [&] {
     std::thread([&] { allocator.attachMemoryHook(counting(heard)); }).join();
