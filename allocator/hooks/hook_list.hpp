@@ -125,8 +125,8 @@ class HookList {
     const HookId id = nextHookId();
     const Hook hook;
     std::atomic<std::uint32_t> calls{0};  ///< of the list, that it is part of and are under way
-    std::atomic<bool> removed{false};
-    std::atomic<bool> awaited{false};  ///< a thread that takes it away waits for these to end
+    std::atomic<bool> removed{false};     ///< it is not called any more
+    std::atomic<bool> awaited{false};     ///< a thread that takes it away waits for these to end
   };
   using Entries = std::vector<std::shared_ptr<Kept>>;
   /// The list is replaced whole when it changes, so that calling them takes no copy. A copy of a
